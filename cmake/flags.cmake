@@ -1,0 +1,39 @@
+# How everything here is compiled: the C dialect, the warnings, the sanitizers. Targets
+# take it by linking mla_flags.
+add_library(mla_flags INTERFACE)
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+target_include_directories(mla_flags INTERFACE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
+target_compile_definitions(mla_flags INTERFACE _GNU_SOURCE)
+target_compile_options(mla_flags INTERFACE
+    -fvisibility=hidden
+    -ffp-contract=off # fused operations are written out, so that C and SIMD can be compared
+    -fno-math-errno
+    -ffile-prefix-map=${CMAKE_SOURCE_DIR}/=
+    -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstrict-prototypes
+    -Wmissing-prototypes -Wundef -Wcast-align -Wcast-qual -Wwrite-strings -Wformat=2 -Wvla
+    -Wdouble-promotion -Wnull-dereference -Wimplicit-fallthrough -Wpointer-arith)
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(mla_flags INTERFACE -Walloca -Wswitch-enum -Wlogical-op
+        -Wduplicated-cond -Wduplicated-branches -Wold-style-definition -Wredundant-decls)
+endif()
+if(MLA_WERROR)
+    target_compile_options(mla_flags INTERFACE -Werror)
+endif()
+if(MLA_RETAIN_PRIMING)
+    target_compile_definitions(mla_flags INTERFACE MLA_RETAIN_PRIMING=1)
+endif()
+if(MLA_SANITIZE)
+    target_compile_options(mla_flags INTERFACE -fsanitize=${MLA_SANITIZE}
+        -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    target_link_options(mla_flags INTERFACE -fsanitize=${MLA_SANITIZE})
+endif()
+if(MLA_COVERAGE)
+    target_compile_options(mla_flags INTERFACE --coverage)
+    target_link_options(mla_flags INTERFACE --coverage)
+endif()
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)

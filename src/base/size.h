@@ -1,0 +1,36 @@
+/* size.h - arithmetic on sizes that says when it does not fit. */
+#ifndef MLA_BASE_SIZE_H
+#define MLA_BASE_SIZE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* false, and *out untouched by meaning (undefined), where the result does not fit. */
+static inline bool mlai_size_mul(size_t a, size_t b, size_t *out)
+{
+    return !__builtin_mul_overflow(a, b, out);
+}
+
+static inline bool mlai_size_add(size_t a, size_t b, size_t *out)
+{
+    return !__builtin_add_overflow(a, b, out);
+}
+
+/* Up to the next multiple of unit, a power of two. */
+static inline bool mlai_size_round_up(size_t value, size_t unit, size_t *out)
+{
+    return mlai_size_add(value, unit - 1, out) && ((*out &= ~(unit - 1)), true);
+}
+
+static inline bool mlai_is_power_of_two(size_t value)
+{
+    return value != 0 && (value & (value - 1)) == 0;
+}
+
+static inline int64_t mlai_ceil_div(int64_t a, int64_t b)
+{
+    return a / b + (a % b > 0);
+}
+
+#endif

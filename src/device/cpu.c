@@ -1,0 +1,74 @@
+#include "device/cpu.h"
+
+#include <cpuid.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "mla/mla.h"
+
+enum { XCR0_SSE_YMM = 0x6, XCR0_ZMM = 0xe6 };
+
+static uint64_t os_saved_registers(void)
+{
+    uint32_t low, high;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return (uint64_t)high << 32 | low;
+}
+
+static bool has_all(uint32_t bits, uint32_t wanted)
+{
+    return (bits & wanted) == wanted;
+}
+
+uint32_t mlai_cpu_isa(void)
+{
+    uint32_t a, b, c, d, leaf7_b;
+    uint32_t isa = MLA_ISA_C;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !has_all(c, bit_OSXSAVE | bit_AVX)) {
+        return isa;
+    }
+    uint64_t saved = os_saved_registers();
+    uint32_t leaf1_c = c;
+    if (!__get_cpuid_count(7, 0, &a, &leaf7_b, &c, &d) ||
+        (saved & XCR0_SSE_YMM) != XCR0_SSE_YMM) {
+        return isa;
+    }
+    if (has_all(leaf1_c, bit_FMA | bit_F16C) && has_all(leaf7_b, bit_AVX2)) {
+        isa |= MLA_ISA_AVX2;
+    }
+    uint32_t avx512 = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL;
+    if ((isa & MLA_ISA_AVX2) && has_all(leaf7_b, avx512) &&
+        (saved & XCR0_ZMM) == XCR0_ZMM) {
+        isa |= MLA_ISA_AVX512;
+    }
+    return isa;
+}
+
+int32_t mlai_cpu_count(void)
+{
+    cpu_set_t allowed;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) {
+        return 1;
+    }
+    return CPU_COUNT(&allowed) > 0 ? CPU_COUNT(&allowed) : 1;
+}
+
+void mlai_cpu_name(char name[64])
+{
+    uint32_t words[12] = {0};
+    uint32_t a, b, c, d;
+    if (!__get_cpuid(0x80000000U, &a, &b, &c, &d) || a < 0x80000004U) {
+        memcpy(name, "CPU", 4);
+        return;
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        __cpuid(0x80000002U + i, words[4 * i], words[4 * i + 1], words[4 * i + 2],
+                words[4 * i + 3]);
+    }
+    memcpy(name, words, 48);
+    name[48] = '\0';
+    for (size_t end = strlen(name); end > 0 && name[end - 1] == ' '; end--) {
+        name[end - 1] = '\0';
+    }
+}

@@ -1,0 +1,60 @@
+/* model.h - a checkpoint becomes a forward pass: loaded, prepared for some limits, then run
+ * from memory taken once. */
+#ifndef MLA_MODEL_MODEL_H
+#define MLA_MODEL_MODEL_H
+
+#include "model/config.h"
+#include "model/weights.h"
+
+enum {
+    MODEL_CHUNK_TOKENS = 256, /* prefill's grid of absolute positions */
+    MODEL_PAGE_TOKENS = 64,
+};
+
+typedef struct model model;
+
+/* context: borrowed until unload. out: owned, model_unload. */
+mla_status model_load(mla_context *context, const char *dir, model **out, mla_error *err);
+void model_unload(model **model); /* *model may be NULL */
+const model_config *model_config_of(const model *model);
+mla_context *model_context_of(const model *model);
+
+typedef struct model_limits {
+    mla_kv_format kv_format;
+    int32_t max_sequences;      /* rows of one decode */
+    int64_t max_context_tokens; /* of one sequence; <= config.max_positions */
+    int64_t num_pages;          /* of MODEL_PAGE_TOKENS tokens, every layer has them */
+    void (*progress)(void *user, const mla_progress *progress); /* called inside each prime,
+                                   while its transient operands are held; NULL: none */
+    void *progress_user;
+} model_limits;
+
+/* Prepares the attention plans (session, publish, close), takes KV pools, activations and
+ * bindings. After this nothing allocates. Once a model. */
+mla_status model_prepare(model *model, const model_limits *limits, mla_error *err);
+
+/* Un-absorbed form. Positions [first, first + num_tokens) of one sequence lie in one cell of
+ * the grid (first / 256 == (first + num_tokens - 1) / 256). The rows of earlier positions
+ * are in the cache. logits: [num_tokens][vocab] f32 where is_every_row, [1][vocab] of the last
+ * row otherwise, NULL: none. block_table: [ceil((first + num_tokens) / 64)] page ids. */
+typedef struct model_chunk {
+    const int32_t *tokens; /* [num_tokens] */
+    int32_t num_tokens;
+    int64_t first_position;
+    const int32_t *block_table;
+    float *logits;
+    bool is_every_row;
+} model_chunk;
+mla_status model_prefill(model *model, const model_chunk *chunk, mla_error *err);
+
+/* Absorbed form, one row a sequence. */
+typedef struct model_step {
+    int32_t num_sequences;
+    const int32_t *tokens;              /* [n] */
+    const int64_t *positions;           /* [n] */
+    const int32_t *const *block_tables; /* [n] */
+    float *logits;                      /* [n][vocab] f32 */
+} model_step;
+mla_status model_decode(model *model, const model_step *step, mla_error *err);
+
+#endif

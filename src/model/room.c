@@ -1,0 +1,2 @@
+/* placeholder removed when the room is built */
+typedef int model_room;
