@@ -29,15 +29,20 @@ typedef struct engine_request {
     sampling_options sampling;
 } engine_request;
 
-typedef enum engine_finish { ENGINE_STOP = 1, ENGINE_LENGTH } engine_finish;
+typedef enum engine_finish {
+    ENGINE_STOP = 1,
+    ENGINE_LENGTH,
+    ENGINE_CANCELLED
+} engine_finish;
 typedef struct engine_result {
     engine_finish finish;
     int64_t num_tokens;
     int64_t prefill_ns, decode_ns; /* decode: from the first token to the last */
 } engine_result;
 
-/* Called on the engine's thread for each new token, EOS included. */
-typedef void (*engine_token)(void *user, int32_t request, int32_t token);
+/* Called on the engine's thread for each new token, EOS included. false: the request ends
+ * here, as ENGINE_CANCELLED; its neighbours go on. */
+typedef bool (*engine_token)(void *user, int32_t request, int32_t token);
 
 /* Runs num_requests (any number; max_requests at a time) to their ends. results:
  * [num_requests]. A prompt that with max_tokens does not fit the context is refused before
