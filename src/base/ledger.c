@@ -224,7 +224,8 @@ void *mlai_ledger_hook_alloc(mlai_ledger *ledger, mla_purpose purpose, size_t by
     mla_purpose class = atomic_load(&ledger->is_frozen) ? MLA_FOR_SERVER : purpose;
     if (!mlai_size_add(bytes, sizeof(hook_label), &whole) ||
         mlai_ledger_take(ledger, MLA_SPACE_HOST, class, whole, _Alignof(hook_label),
-                         "a third-party library", &data, NULL) != MLA_OK) {
+                         "a third-party library", &data, NULL) != MLA_OK ||
+        !data) { /* data: for compilers that cannot see what MLA_OK promises */
         return NULL;
     }
     *(hook_label *)data = (hook_label){.bytes = whole, .purpose = class};
