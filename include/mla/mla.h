@@ -92,6 +92,7 @@ extern "C" {
     X(ERR_FROZEN, 11, "the context is frozen and this would compile or allocate")          \
     X(ERR_INTERNAL, 12, "a broken invariant inside libmla: please report")
 
+/* How a call ended. */
 typedef enum mla_status {
 #define MLA_X(name, value, text) MLA_##name = (value),
     MLA_STATUS_MAP(MLA_X)
@@ -107,16 +108,18 @@ typedef struct mla_error {
 } mla_error;
 
 MLA_API const char *mla_status_name(mla_status status); /* "MLA_ERR_ARGUMENT" */
-MLA_API const char *mla_status_text(mla_status status);
+MLA_API const char *mla_status_text(mla_status status); /* "an argument breaks ..." */
 MLA_API uint32_t mla_version(void); /* run time; major<<16 | minor<<8 | patch */
 
 /* ------------------------------------------------------ device capabilities */
 
+/* What kind of device runs the work. */
 typedef enum mla_backend {
     MLA_BACKEND_CPU = 1,
     MLA_BACKEND_CUDA = 2,
 } mla_backend;
 
+/* Instruction sets, as bits of a mask. */
 typedef enum mla_isa {
     MLA_ISA_C = 1 << 0,      /* portable C; always present; the tests' reference */
     MLA_ISA_AVX2 = 1 << 1,   /* AVX2 + FMA + F16C, and the OS saves YMM */
@@ -125,6 +128,7 @@ typedef enum mla_isa {
     MLA_ISA_SM90A = 1 << 9,  /* wgmma family                                        */
 } mla_isa;
 
+/* What mla_query_device says of a device. */
 typedef struct mla_device_info {
     size_t struct_size;
     mla_backend backend;
@@ -143,6 +147,7 @@ MLA_API MLA_MUST_CHECK mla_status mla_query_device(mla_backend backend, int32_t 
 
 /* -------------------------------------------------------------------- caps */
 
+/* The type of one number. */
 typedef enum mla_dtype { MLA_F32 = 1, MLA_BF16 = 2, MLA_E4M3 = 3 } mla_dtype;
 
 typedef enum mla_kv_format {
@@ -152,6 +157,7 @@ typedef enum mla_kv_format {
     MLA_KV_F32 = 4,      /* a row is (D+R) f32: the CPU's reference format            */
 } mla_kv_format;         /* mla_kv_row_bytes() gives the row's size                   */
 
+/* The shape of the query rows. */
 typedef enum mla_mode {
     MLA_DECODE = 1, /* one query row a request                                        */
     MLA_VERIFY = 2, /* 1..max_rows_per_request rows, right-aligned causal             */
@@ -184,10 +190,12 @@ typedef struct mla_caps {
     int64_t page_stride_bytes;  /* 0: P rows back to back; else >= that, 16-B aligned */
 } mla_caps;
 
+/* Bytes of one token's row; 0 for a format that is none or dimensions it cannot have. */
 MLA_API size_t mla_kv_row_bytes(mla_kv_format format, int32_t latent_dim, int32_t rope_dim);
 
 /* ------------------------------------------------------------------ memory */
 
+/* Where memory is. */
 typedef enum mla_space {
     MLA_SPACE_HOST,
     MLA_SPACE_PINNED,
@@ -234,6 +242,7 @@ typedef struct mla_allocator {
     void *user;
 } mla_allocator;
 
+/* One class in one space. */
 typedef struct mla_memory_cell {
     uint64_t now_bytes, peak_bytes, num_allocs, num_frees;
 } mla_memory_cell;
@@ -248,8 +257,9 @@ typedef struct mla_memory_report {
 
 /* ----------------------------------------------------------------- context */
 
-typedef struct mla_context mla_context;
+typedef struct mla_context mla_context; /* one device and the books of its memory */
 
+/* How much to say: a level includes those above it. */
 typedef enum mla_log_level {
     MLA_LOG_ERROR,
     MLA_LOG_INFO,
@@ -257,6 +267,7 @@ typedef enum mla_log_level {
     MLA_LOG_TIMING
 } mla_log_level;
 
+/* What a context is made from; zero is the default of all but `backend`. */
 typedef struct mla_context_options {
     size_t struct_size;
     mla_backend backend;            /* required */
@@ -316,15 +327,17 @@ MLA_API MLA_MUST_CHECK mla_status mla_context_freeze(mla_context *context, mla_e
 
 /* ----------------------------------------------------------------- session */
 
-typedef struct mla_session mla_session;
-typedef struct mla_plan mla_plan;
+typedef struct mla_session mla_session; /* the unit of preparation; dies after publish */
+typedef struct mla_plan mla_plan; /* compiled launchers and constants; immutable, counted */
 typedef struct mla_comm mla_comm; /* mla_comm.h; a context-parallel group */
 typedef int32_t mla_ticket;       /* names one request of one session */
 
+/* How far mla_session_prepare has come. */
 typedef struct mla_progress {
     int32_t num_requests, num_compiled, num_from_cache, num_primed;
 } mla_progress;
 
+/* How a session prepares; zero is the default of all. */
 typedef struct mla_session_options {
     size_t struct_size;
     const char *cache_dir;   /* read (copied); NULL: no disk cache */
@@ -375,12 +388,14 @@ MLA_API void mla_session_close(mla_session **session);
 MLA_API mla_plan *mla_plan_retain(mla_plan *plan); /* cannot fail; returns plan */
 MLA_API void mla_plan_release(mla_plan **plan);    /* *plan may be NULL */
 
+/* One buffer's demands. */
 typedef struct mla_need {
     size_t bytes; /* exactly enough: bytes-1 is refused by mla_bind. kv_pool: N * stride */
     uint32_t align_bytes;
     mla_space space;
 } mla_need;
 
+/* What a plan asks of its caller, buffer by buffer. */
 typedef struct mla_requirements {
     size_t struct_size;
     mla_need kv_pool, query, output, lse, block_table, context_lens, query_starts,
@@ -400,11 +415,15 @@ MLA_API void mla_plan_describe(const mla_plan *plan, char *text, size_t text_byt
 
 /* ----------------------------------------------------------------- binding */
 
-typedef struct mla_binding mla_binding;
+typedef struct mla_binding mla_binding; /* a plan and the caller's buffers */
+
+/* Memory that the library writes. */
 typedef struct mla_out {
     void *data;
     size_t bytes;
 } mla_out;
+
+/* Memory that the library only reads. */
 typedef struct mla_in {
     const void *data;
     size_t bytes;
@@ -442,10 +461,12 @@ MLA_API void mla_unbind(mla_binding **binding); /* waits for a run in flight */
 
 /* --------------------------------------------------------------------- run */
 
+/* Where work is enqueued. */
 typedef struct mla_stream {
     void *native;
 } mla_stream; /* cudaStream_t; {NULL} on CPU */
 
+/* How much of the capacity this run uses. */
 typedef struct mla_batch {
     size_t struct_size;
     int32_t num_requests;       /* <= max_requests */
@@ -467,6 +488,9 @@ MLA_API MLA_MUST_CHECK mla_status mla_run(mla_binding *binding, const mla_batch 
  * device from live lengths, so a replay stays right within the batch's bounds. */
 MLA_API MLA_MUST_CHECK mla_status mla_record(mla_binding *binding, const mla_batch *batch,
                                              mla_error *err);
+
+/* Runs what mla_record froze, with the buffers' contents of now. MLA_ERR_STATE where nothing
+ * was recorded. */
 MLA_API MLA_MUST_CHECK mla_status mla_replay(mla_binding *binding, mla_stream stream,
                                              mla_error *err);
 
@@ -491,6 +515,8 @@ typedef struct mla_append_args {
     mla_dtype rows_dtype;
     int32_t reserved; /* must be 0 */
 } mla_append_args;
+
+/* Appends as said above. args: read. */
 MLA_API MLA_MUST_CHECK mla_status mla_append(const mla_plan *plan,
                                              const mla_append_args *args, mla_stream stream,
                                              mla_error *err);
