@@ -1,3 +1,4 @@
+/* status.c - the words of a status, and filling an error: see status.h. */
 #include "base/status.h"
 
 #include <stdarg.h>
@@ -33,8 +34,9 @@ uint32_t mla_version(void)
            (uint32_t)MLA_VERSION_PATCH;
 }
 
-static void fill(mla_error *err, mla_status status, const char *where, const char *format,
-                 va_list values)
+__attribute__((format(printf, 4, 0))) static void fill(mla_error *err, mla_status status,
+                                                       const char *where,
+                                                       const char *format, va_list values)
 {
     err->status = status;
     err->native_code = 0;
