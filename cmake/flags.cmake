@@ -17,8 +17,12 @@ target_compile_options(mla_flags INTERFACE
     -Wmissing-prototypes -Wundef -Wcast-align -Wcast-qual -Wwrite-strings -Wformat=2 -Wvla
     -Wdouble-promotion -Wnull-dereference -Wimplicit-fallthrough -Wpointer-arith)
 if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
-    target_compile_options(mla_flags INTERFACE -Walloca -Wswitch-enum -Wlogical-op
-        -Wduplicated-cond -Wduplicated-branches -Wold-style-definition -Wredundant-decls)
+    target_compile_options(mla_flags INTERFACE -Wcast-align=strict -Walloca -Wswitch-enum
+        -Wlogical-op -Wduplicated-cond -Wduplicated-branches -Wjump-misses-init
+        -Wold-style-definition -Wredundant-decls)
+elseif(CMAKE_C_COMPILER_ID MATCHES "Clang")
+    target_compile_options(mla_flags INTERFACE -Wcomma -Wconditional-uninitialized
+        -Wassign-enum -Wmissing-variable-declarations -Wunreachable-code)
 endif()
 if(MLA_WERROR)
     target_compile_options(mla_flags INTERFACE -Werror)
@@ -42,5 +46,3 @@ if(MLA_COVERAGE)
     target_compile_options(mla_flags INTERFACE --coverage)
     target_link_options(mla_flags INTERFACE --coverage)
 endif()
-find_package(Threads REQUIRED)
-find_package(PkgConfig REQUIRED)
