@@ -19,5 +19,7 @@ write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/mlaConfigVersion.cm
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/mlaConfig.cmake
     ${CMAKE_CURRENT_BINARY_DIR}/mlaConfigVersion.cmake DESTINATION ${package_dir})
 
+file(RELATIVE_PATH mla_up_from_pkgconfig "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+string(REGEX REPLACE "/$" "" mla_up_from_pkgconfig "${mla_up_from_pkgconfig}")
 configure_file(cmake/mla.pc.in ${CMAKE_CURRENT_BINARY_DIR}/mla.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/mla.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
