@@ -21,13 +21,19 @@ typedef struct rope_config {
     int64_t original_max_positions;
 } rope_config;
 
+/* 0.1 * mscale * ln(factor) + 1, or 1 where factor <= 1. cos and sin are multiplied by
+ * m(factor, mscale) / m(factor, mscale_all_dim), the softmax scale by
+ * m(factor, mscale_all_dim)^2. */
+double rope_m(double factor, double mscale);
+
 struct model_family;
 
 typedef struct model_config {
     const struct model_family *family; /* static storage */
     int32_t vocab_size, hidden_size, num_layers, num_heads;
-    int32_t q_lora_rank;  /* 0: no q_a/q_b, a plain q_proj */
-    int32_t kv_lora_rank; /* D */
+    int32_t num_mtp_layers; /* num_nextn_predict_layers: in the file, not loaded */
+    int32_t q_lora_rank;    /* 0: no q_a/q_b, a plain q_proj */
+    int32_t kv_lora_rank;   /* D */
     int32_t qk_nope_head_dim, qk_rope_head_dim, v_head_dim; /* P, R, V */
     bool has_attention_bias, is_embedding_tied;
     int32_t intermediate_size;
@@ -47,8 +53,13 @@ typedef struct model_config {
     int32_t eos_tokens[8], num_eos_tokens; /* config and generation_config together */
 } model_config;
 
+/* Adds an end token (the tokenizer's, for instance) unless it is among them. id < 0: none,
+ * nothing is done. */
+mla_status model_config_add_eos(model_config *config, int64_t id, mla_error *err);
+
 /* Reads DIR/config.json (and generation_config.json for EOS, if there). ledger: used during
- * the call. Every refusal names the key and the value. */
+ * the call. Every refusal names the key and the value. Every number is within a limit, so
+ * that no product of two of them passes 2^31. */
 mla_status model_config_read(mlai_ledger *ledger, const char *dir, model_config *out,
                              mla_error *err);
 

@@ -60,6 +60,6 @@ typedef struct model_weights {
 mla_status model_weights_open(mla_context *context, const char *dir,
                               const model_config *config, model_weights *out,
                               mla_error *err);
-void model_weights_close(model_weights *weights);
+void model_weights_close(model_weights *weights); /* all 0 is allowed */
 
 #endif
