@@ -21,7 +21,7 @@ if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
         -Wlogical-op -Wduplicated-cond -Wduplicated-branches -Wjump-misses-init
         -Wold-style-definition -Wredundant-decls)
 elseif(CMAKE_C_COMPILER_ID MATCHES "Clang")
-    target_compile_options(mla_flags INTERFACE -Wcomma -Wconditional-uninitialized
+    target_compile_options(mla_flags INTERFACE -Wcomma
         -Wassign-enum -Wmissing-variable-declarations -Wunreachable-code)
 endif()
 if(MLA_WERROR)
@@ -30,19 +30,23 @@ endif()
 if(MLA_RETAIN_PRIMING)
     target_compile_definitions(mla_flags INTERFACE MLA_RETAIN_PRIMING=1)
 endif()
+
+# What instruments code, in any language: part of mla_flags.
+add_library(mla_instruments INTERFACE)
+target_link_libraries(mla_flags INTERFACE mla_instruments)
 if(MLA_SANITIZE)
-    target_compile_options(mla_flags INTERFACE -fsanitize=${MLA_SANITIZE}
+    target_compile_options(mla_instruments INTERFACE -fsanitize=${MLA_SANITIZE}
         -fno-sanitize-recover=all -fno-omit-frame-pointer)
-    target_link_options(mla_flags INTERFACE -fsanitize=${MLA_SANITIZE})
+    target_link_options(mla_instruments INTERFACE -fsanitize=${MLA_SANITIZE})
 endif()
 if(MLA_FUZZ)
     if(NOT CMAKE_C_COMPILER_ID STREQUAL "Clang")
         message(FATAL_ERROR "MLA_FUZZ needs clang: libFuzzer is part of it")
     endif()
-    target_compile_options(mla_flags INTERFACE -fsanitize=fuzzer-no-link)
-    target_link_options(mla_flags INTERFACE -fsanitize=fuzzer-no-link)
+    target_compile_options(mla_instruments INTERFACE -fsanitize=fuzzer-no-link)
+    target_link_options(mla_instruments INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 if(MLA_COVERAGE)
-    target_compile_options(mla_flags INTERFACE --coverage)
-    target_link_options(mla_flags INTERFACE --coverage)
+    target_compile_options(mla_instruments INTERFACE --coverage)
+    target_link_options(mla_instruments INTERFACE --coverage)
 endif()

@@ -20,7 +20,9 @@ static inline bool mlai_size_add(size_t a, size_t b, size_t *out)
 /* Up to the next multiple of unit, a power of two. */
 static inline bool mlai_size_round_up(size_t value, size_t unit, size_t *out)
 {
-    return mlai_size_add(value, unit - 1, out) && ((*out &= ~(unit - 1)), true);
+    bool fits = mlai_size_add(value, unit - 1, out);
+    *out &= ~(unit - 1);
+    return fits;
 }
 
 static inline bool mlai_is_power_of_two(size_t value)
