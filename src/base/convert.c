@@ -1,3 +1,4 @@
+/* convert.c - the values of the e4m3 codes, and rounding to them: see convert.h. */
 #include "base/convert.h"
 
 /* A NaN needs no <math.h>: GCC and Clang fold this to a quiet one. */
@@ -59,6 +60,5 @@ uint8_t mlai_e4m3_from_f32(float value)
         return (uint8_t)(sign | (mlai_bits_of_f32(shifted) & 0xfU));
     }
     uint32_t rounded = magnitude + 0x7ffffU + (magnitude >> 20 & 1U);
-    uint32_t code = (rounded >> 20) - (120U << 3);
-    return (uint8_t)(sign | (code > 0x7eU ? 0x7eU : code));
+    return (uint8_t)(sign | ((rounded >> 20) - (120U << 3))); /* below 448: at most 0x7e */
 }

@@ -1,9 +1,11 @@
+/* ledger.c - the books, the limit and the freeze: see ledger.h. */
 #include "base/ledger.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/size.h"
+#include "base/sized.h"
 
 static const char *const purpose_names[MLA_NUM_PURPOSES] = {
     [MLA_FOR_CONTEXT] = "context",
@@ -73,9 +75,11 @@ mla_status mlai_ledger_init(mlai_ledger *ledger, const mla_allocator *allocator,
         ledger->allocator.release = libc_release;
         return MLA_OK;
     }
-    MLAI_CHECK(allocator->alloc && allocator->release, MLA_ERR_ARGUMENT,
+    mla_allocator copy;
+    MLAI_TRY(MLAI_SIZED_READ(mla_allocator, release, allocator, &copy));
+    MLAI_CHECK(copy.alloc && copy.release, MLA_ERR_ARGUMENT,
                "an allocator needs both alloc and release");
-    ledger->allocator = *allocator;
+    ledger->allocator = copy;
     return MLA_OK;
 }
 
@@ -111,12 +115,18 @@ static void strike(mlai_ledger *ledger, mla_space space, mla_purpose purpose,
     atomic_fetch_add(&ledger->cell[space][purpose].num_frees, 1);
 }
 
-static mla_status admit(mlai_ledger *ledger, mla_space space, mla_purpose purpose,
-                        uint64_t bytes, const char *what, mla_error *err)
+static mla_status check_cell(mla_space space, mla_purpose purpose, mla_error *err)
 {
     MLAI_CHECK((unsigned)space < MLA_NUM_SPACES && (unsigned)purpose < MLA_NUM_PURPOSES,
                MLA_ERR_ARGUMENT, "space %d and purpose %d are not both of the ledger's",
                (int)space, (int)purpose);
+    return MLA_OK;
+}
+
+static mla_status admit(mlai_ledger *ledger, mla_space space, mla_purpose purpose,
+                        uint64_t bytes, const char *what, mla_error *err)
+{
+    MLAI_TRY(check_cell(space, purpose, err));
     MLAI_CHECK(!atomic_load(&ledger->is_frozen) || purpose == MLA_FOR_SERVER,
                MLA_ERR_FROZEN, "the context is frozen and %s needs %llu bytes (class %s)",
                what, (unsigned long long)bytes, purpose_names[purpose]);
@@ -171,16 +181,35 @@ void mlai_ledger_give(mlai_ledger *ledger, mla_space space, mla_purpose purpose,
     strike(ledger, space, purpose, bytes);
 }
 
+/* Takes bytes out of the books if they are there, so that two threads cannot strike out
+ * the same ones. */
+static bool strike_booked(mlai_ledger *ledger, mla_space space, mla_purpose purpose,
+                          uint64_t bytes)
+{
+    mlai_ledger_cell *cell = &ledger->cell[space][purpose];
+    uint64_t now = atomic_load(&cell->now_bytes);
+    do {
+        if (bytes > now) {
+            return false;
+        }
+    } while (!atomic_compare_exchange_weak(&cell->now_bytes, &now, now - bytes));
+    atomic_fetch_sub(&ledger->space_now_bytes[space], bytes);
+    atomic_fetch_add(&cell->num_frees, 1);
+    return true;
+}
+
 mla_status mlai_ledger_book(mlai_ledger *ledger, mla_space space, mla_purpose purpose,
                             int64_t bytes, const char *what, mla_error *err)
 {
+    MLAI_CHECK(bytes != 0, MLA_ERR_ARGUMENT, "%s: cannot book 0 bytes", what);
     if (bytes < 0) {
-        uint64_t size = (uint64_t)-bytes;
-        MLAI_CHECK(size <= mlai_ledger_now(ledger, space, purpose), MLA_ERR_ARGUMENT,
-                   "%s: cannot strike %llu bytes out of %llu", what,
+        uint64_t size = UINT64_C(0) - (uint64_t)bytes; /* INT64_MIN has no negative */
+        MLAI_TRY(check_cell(space, purpose, err));
+        MLAI_CHECK(strike_booked(ledger, space, purpose, size), MLA_ERR_ARGUMENT,
+                   "%s: cannot strike %llu bytes out of the %llu booked as %s", what,
                    (unsigned long long)size,
-                   (unsigned long long)mlai_ledger_now(ledger, space, purpose));
-        strike(ledger, space, purpose, size);
+                   (unsigned long long)mlai_ledger_now(ledger, space, purpose),
+                   purpose_names[purpose]);
         return MLA_OK;
     }
     MLAI_TRY(admit(ledger, space, purpose, (uint64_t)bytes, what, err));

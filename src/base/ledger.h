@@ -41,7 +41,7 @@ mla_status mlai_ledger_take_zeroed(mlai_ledger *ledger, mla_purpose purpose, siz
 void mlai_ledger_give(mlai_ledger *ledger, mla_space space, mla_purpose purpose,
                       size_t bytes, void *data);
 
-/* Books memory that this ledger did not hand out; bytes < 0 strikes it out. */
+/* Books memory that this ledger did not hand out; bytes < 0 strikes it out, 0 is refused. */
 mla_status mlai_ledger_book(mlai_ledger *ledger, mla_space space, mla_purpose purpose,
                             int64_t bytes, const char *what, mla_error *err);
 
