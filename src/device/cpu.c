@@ -1,3 +1,4 @@
+/* cpu.c - asks cpuid, xgetbv and the scheduler: see cpu.h. */
 #include "device/cpu.h"
 
 #include <cpuid.h>
@@ -45,13 +46,22 @@ uint32_t mlai_cpu_isa(void)
     return isa;
 }
 
+uint32_t mlai_cpu_isa_narrow(uint32_t isa, uint32_t mask)
+{
+    return mask == 0 ? isa : (isa & mask) | MLA_ISA_C;
+}
+
+/* A cpu_set_t ends at CPU 1023, and the kernel refuses a set that is too small for it. */
 int32_t mlai_cpu_count(void)
 {
-    cpu_set_t allowed;
-    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) {
+    enum { NUM_SETS = 8 };
+    cpu_set_t allowed[NUM_SETS];
+    memset(allowed, 0, sizeof allowed);
+    if (sched_getaffinity(0, sizeof allowed, allowed) != 0) {
         return 1;
     }
-    return CPU_COUNT(&allowed) > 0 ? CPU_COUNT(&allowed) : 1;
+    int num = CPU_COUNT_S(sizeof allowed, allowed);
+    return num > 0 ? num : 1;
 }
 
 void mlai_cpu_name(char name[64])
