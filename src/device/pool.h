@@ -3,8 +3,8 @@
  * mlai_pool_run calls task(arg, index, worker) once for each index in [0, num_tasks), on
  * the calling thread and the pool's, and returns when all have returned. Indices are
  * handed out in order, to whoever is free: a task must not care which worker runs it.
- * Nothing is allocated after the start; idle workers sleep. Runs from different threads
- * take turns; a task must not start a run of its own. */
+ * Nothing is allocated after the start. Idle workers sleep, at most 20 us after their last
+ * task. Runs from different threads take turns; a task must not start a run of its own. */
 #ifndef MLA_DEVICE_POOL_H
 #define MLA_DEVICE_POOL_H
 
