@@ -18,6 +18,7 @@ enum { LANES = 8 /* running sums of a dot product */, ALIGN = 64 };
 typedef struct work {
     float *keys;    /* [MLAI_TILE_TOKENS][D+R] */
     float *query;   /* [D+R] of the (row, head) in hand */
+    float *tile;    /* [D] its sum over the tile in hand */
     float *top;     /* [num_rows][num_heads] largest score so far; -inf at first */
     float *weight;  /* [num_rows][num_heads] sum of exp(score - top) */
     uint64_t valid; /* tokens of the tile whose row is in `keys` */
@@ -31,7 +32,7 @@ static size_t padded(size_t num_floats)
 static size_t scratch_bytes(int32_t num_queries, int32_t latent_dim, int32_t rope_dim)
 {
     size_t width = (size_t)latent_dim + (size_t)rope_dim;
-    return padded(MLAI_TILE_TOKENS * width) + padded(width) +
+    return padded(MLAI_TILE_TOKENS * width) + 2 * padded(width) +
            2 * padded((size_t)num_queries);
 }
 
@@ -50,6 +51,7 @@ static work lay_out(const mlai_attend_task *task)
     work w = {.valid = 0};
     w.keys = carve(&at, MLAI_TILE_TOKENS * width);
     w.query = carve(&at, width);
+    w.tile = carve(&at, width);
     w.top = carve(&at, num_queries);
     w.weight = carve(&at, num_queries);
     return w;
@@ -141,17 +143,19 @@ static float score_span(const mlai_attend_task *task, const work *w, mlai_tile_s
     return top;
 }
 
-static void scale_by(float *out, float factor, int32_t num)
-{
-    for (int32_t d = 0; d < num; d++) {
-        out[d] *= factor;
-    }
-}
-
 static void add_scaled(float *out, const float *value, float factor, int32_t num)
 {
     for (int32_t d = 0; d < num; d++) {
         out[d] += factor * value[d];
+    }
+}
+
+/* A tile is summed on its own and then added to what earlier tiles left: the chains of
+ * rounding stay short. */
+static void add_tile(float *out, float shrink, const float *tile, int32_t num)
+{
+    for (int32_t d = 0; d < num; d++) {
+        out[d] = out[d] * shrink + tile[d];
     }
 }
 
@@ -167,16 +171,18 @@ static void attend_span(const mlai_attend_task *task, const work *w, mlai_tile_s
     float top = tile_top > w->top[index] ? tile_top : w->top[index];
     float base = top == -INFINITY ? 0.0F : top;
     float shrink = expf(w->top[index] - base);
-    scale_by(out, shrink, latent_dim);
-    w->weight[index] *= shrink;
-    w->top[index] = top;
+    float weight = 0.0F;
+    memset(w->tile, 0, (size_t)latent_dim * sizeof *w->tile);
     for (int32_t t = span.first; t < span.last; t++) {
         if (w->valid >> t & 1) {
             float p = expf(score[t] - base);
-            w->weight[index] += p;
-            add_scaled(out, w->keys + (size_t)t * width, p, latent_dim);
+            weight += p;
+            add_scaled(w->tile, w->keys + (size_t)t * width, p, latent_dim);
         }
     }
+    add_tile(out, shrink, w->tile, latent_dim);
+    w->weight[index] = w->weight[index] * shrink + weight;
+    w->top[index] = top;
 }
 
 static void attend_tile(const mlai_attend_task *task, const work *w, int64_t begin)

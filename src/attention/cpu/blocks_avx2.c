@@ -96,14 +96,9 @@ FORCE_INLINE void value_block(const mlai_values *job, size_t q, size_t column,
                               const size_t num_q, const size_t num_v)
 {
     __m256 sums[MAX_SUMS];
-#pragma GCC unroll 6
-    for (size_t i = 0; i < num_q; i++) {
-        __m256 shrink = _mm256_broadcast_ss(job->shrink + q + i);
-#pragma GCC unroll 8
-        for (size_t j = 0; j < num_v; j++) {
-            sums[i * num_v + j] = _mm256_mul_ps(
-                shrink, _mm256_loadu_ps(job->out[q + i] + column + j * LANES));
-        }
+#pragma GCC unroll 12
+    for (size_t i = 0; i < num_q * num_v; i++) {
+        sums[i] = _mm256_setzero_ps();
     }
     const float *p = job->p + q * MLAI_TILE_TOKENS;
     const float *values = job->values + column;
@@ -121,9 +116,13 @@ FORCE_INLINE void value_block(const mlai_values *job, size_t q, size_t column,
     }
 #pragma GCC unroll 6
     for (size_t i = 0; i < num_q; i++) {
+        __m256 shrink = _mm256_broadcast_ss(job->shrink + q + i);
+        float *out = job->out[q + i] + column;
 #pragma GCC unroll 8
         for (size_t j = 0; j < num_v; j++) {
-            _mm256_storeu_ps(job->out[q + i] + column + j * LANES, sums[i * num_v + j]);
+            __m256 old = _mm256_loadu_ps(out + j * LANES);
+            _mm256_storeu_ps(out + j * LANES,
+                             _mm256_fmadd_ps(old, shrink, sums[i * num_v + j]));
         }
     }
 }

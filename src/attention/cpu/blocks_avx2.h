@@ -1,7 +1,8 @@
 /* blocks_avx2.h - the two matrix products of attention over one tile of keys.
  *
  * Each element of a product is summed in one order, whatever block it falls into: a score
- * in eight lanes along D, then ((0+1)+(2+3))+((4+5)+(6+7)); an output token by token. */
+ * in eight lanes along D, then ((0+1)+(2+3))+((4+5)+(6+7)); an output token by token
+ * over the tile from 0, and then added to what earlier tiles left. */
 #ifndef MLA_ATTENTION_CPU_BLOCKS_AVX2_H
 #define MLA_ATTENTION_CPU_BLOCKS_AVX2_H
 
