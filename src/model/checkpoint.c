@@ -129,7 +129,7 @@ static mla_status sort_tensors(checkpoint *set, mla_error *err)
             set->sorted[num++] = &set->headers[i].tensors[j];
         }
     }
-    sort_pointers((const void **)set->sorted, num, by_name);
+    sort_pointers(memory, num, by_name);
     for (size_t i = 1; i < num; i++) {
         const stored_tensor *before = set->sorted[i - 1];
         MLAI_CHECK(strcmp(before->name, set->sorted[i]->name) != 0, MLA_ERR_CORRUPT,
