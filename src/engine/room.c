@@ -1,2 +1,0 @@
-/* placeholder removed when the room is built */
-typedef int engine_room;

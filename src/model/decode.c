@@ -1,0 +1,134 @@
+/* decode.c - one new row a sequence, in the absorbed form: W_UK goes into the query and W_UV
+ * onto the output, so attention reads the cached rows as they are. */
+#include <string.h>
+
+#include "model/rope.h"
+#include "model/state.h"
+
+static mla_status check_step(const model *model, const model_step *step, mla_error *err)
+{
+    MLAI_CHECK(model->is_prepared, MLA_ERR_STATE, "the model is not prepared");
+    MLAI_CHECK(step->num_sequences >= 1 &&
+                   step->num_sequences <= model->limits.max_sequences,
+               MLA_ERR_ARGUMENT, "%d sequences; 1 to %d", step->num_sequences,
+               model->limits.max_sequences);
+    for (int32_t i = 0; i < step->num_sequences; i++) {
+        MLAI_CHECK(step->positions[i] >= 0 &&
+                       step->positions[i] < model->limits.max_context_tokens,
+                   MLA_ERR_ARGUMENT, "position %lld of sequence %d is outside %lld",
+                   (long long)step->positions[i], i,
+                   (long long)model->limits.max_context_tokens);
+    }
+    return layer_check_tokens(model, step->tokens, step->num_sequences, err);
+}
+
+/* Angles, slots, lengths and page tables of this step; returns the longest context. */
+static int64_t place_rows(model *model, const model_step *step)
+{
+    activations *act = &model->act;
+    int32_t rope_dim = model->config.qk_rope_head_dim;
+    size_t table_width =
+        (size_t)mlai_ceil_div(model->limits.max_context_tokens, MODEL_PAGE_TOKENS);
+    int64_t longest = 0;
+    act->query_starts[0] = 0;
+    for (int32_t i = 0; i < step->num_sequences; i++) {
+        int64_t position = step->positions[i];
+        const int32_t *table = step->block_tables[i];
+        size_t num_pages = (size_t)(position / MODEL_PAGE_TOKENS) + 1;
+        rope_angles(act->inv_freq, rope_dim, model->rope_magnitude, position,
+                    act->angles + (size_t)i * (size_t)rope_dim);
+        act->slots[i] = (int64_t)table[num_pages - 1] * MODEL_PAGE_TOKENS +
+                        position % MODEL_PAGE_TOKENS;
+        memcpy(act->block_table + (size_t)i * table_width, table,
+               num_pages * sizeof *table);
+        act->context_lens[i] = (int32_t)(position + 1);
+        act->query_starts[i + 1] = i + 1;
+        longest = position + 1 > longest ? position + 1 : longest;
+    }
+    return longest;
+}
+
+static const unsigned char *kv_b_row(const matrix *kv_b, size_t row)
+{
+    return (const unsigned char *)kv_b->data +
+           row * (size_t)kv_b->num_in * dtype_bytes(kv_b->dtype);
+}
+
+/* q_nope[h] W_UK[h] -> query[h][0..D); q_rope[h] is copied behind it. */
+static void absorb_keys(const pass *pass, const matrix *kv_b)
+{
+    model *model = pass->model;
+    const model_config *config = &model->config;
+    activations *act = &model->act;
+    size_t heads = (size_t)config->num_heads;
+    size_t head_dim = (size_t)config_head_dim(config);
+    size_t row_dim = (size_t)config_row_dim(config);
+    size_t nope = (size_t)config->qk_nope_head_dim;
+    size_t head_rows = nope + (size_t)config->v_head_dim;
+    for (size_t h = 0; h < heads; h++) {
+        act->jobs[h] = (gemm){.w = kv_b_row(kv_b, h * head_rows),
+                              .w_stride = (size_t)kv_b->num_in,
+                              .w_dtype = kv_b->dtype,
+                              .num_out = kv_b->num_in,
+                              .depth = config->qk_nope_head_dim,
+                              .x = act->q + h * head_dim,
+                              .x_stride = heads * head_dim,
+                              .y = act->query + h * row_dim,
+                              .y_stride = heads * row_dim,
+                              .y_out_stride = 1,
+                              .num_rows = pass->num_rows};
+    }
+    gemm_run(model->ops, model->threads, GEMM_NN, act->jobs, config->num_heads);
+    for (size_t i = 0; i < (size_t)pass->num_rows * heads; i++) {
+        memcpy(act->query + i * row_dim + (size_t)config->kv_lora_rank,
+               act->q + i * head_dim + nope,
+               (size_t)config->qk_rope_head_dim * sizeof(float));
+    }
+}
+
+/* W_UV[h] latent_out[h] -> attended[h] */
+static void absorb_values(const pass *pass, const matrix *kv_b)
+{
+    model *model = pass->model;
+    const model_config *config = &model->config;
+    activations *act = &model->act;
+    size_t heads = (size_t)config->num_heads;
+    size_t values = (size_t)config->v_head_dim;
+    size_t nope = (size_t)config->qk_nope_head_dim;
+    size_t latent = (size_t)kv_b->num_in;
+    for (size_t h = 0; h < heads; h++) {
+        act->jobs[h] = (gemm){.w = kv_b_row(kv_b, h * (nope + values) + nope),
+                              .w_stride = latent,
+                              .w_dtype = kv_b->dtype,
+                              .num_out = config->v_head_dim,
+                              .depth = kv_b->num_in,
+                              .x = act->latent_out + h * latent,
+                              .x_stride = heads * latent,
+                              .y = act->attended + h * values,
+                              .y_stride = heads * values,
+                              .y_out_stride = 1,
+                              .num_rows = pass->num_rows};
+    }
+    gemm_run(model->ops, model->threads, GEMM_NT, act->jobs, config->num_heads);
+}
+
+mla_status model_decode(model *model, const model_step *step, mla_error *err)
+{
+    MLAI_TRY(check_step(model, step, err));
+    pass pass = {model, step->num_sequences};
+    mla_batch batch = MLA_INIT(mla_batch);
+    batch.num_requests = step->num_sequences;
+    batch.num_query_rows = step->num_sequences;
+    batch.max_context_tokens = place_rows(model, step);
+    layer_embed(&pass, step->tokens);
+    for (int32_t layer = 0; layer < model->config.num_layers; layer++) {
+        const matrix *kv_b = &model->weights.layers[layer].kv_b;
+        MLAI_TRY(layer_project(&pass, layer, err));
+        absorb_keys(&pass, kv_b);
+        MLAI_TRY(mla_run(model->layers[layer].binding, &batch, (mla_stream){NULL}, err));
+        absorb_values(&pass, kv_b);
+        layer_finish(&pass, layer);
+    }
+    layer_logits(&pass, 0, step->num_sequences, step->logits);
+    return MLA_OK;
+}
