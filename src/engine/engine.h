@@ -18,7 +18,7 @@ typedef struct engine_options {
 
 /* Prepares the model and takes all memory. model: borrowed until close. out: owned,
  * engine_close. The caller may freeze the context afterwards. */
-mla_status engine_open(model *model, const engine_options *options, engine **out,
+mla_status engine_open(model *target, const engine_options *options, engine **out,
                        mla_error *err);
 void engine_close(engine **engine);
 
@@ -47,12 +47,12 @@ typedef bool (*engine_token)(void *user, int32_t request, int32_t token);
 /* Runs num_requests (any number; max_requests at a time) to their ends. results:
  * [num_requests]. A prompt that with max_tokens does not fit the context is refused before
  * anything runs, with both numbers. Allocates nothing. */
-mla_status engine_generate(engine *engine, const engine_request *requests,
+mla_status engine_generate(engine *self, const engine_request *requests,
                            int32_t num_requests, engine_token on_token, void *user,
                            engine_result *results, mla_error *err);
 
 /* Summed negative log-likelihood in nats of tokens[1..num_tokens) given what is before each. */
-mla_status engine_score(engine *engine, const int32_t *tokens, int32_t num_tokens,
+mla_status engine_score(engine *self, const int32_t *tokens, int32_t num_tokens,
                         double *nll, mla_error *err);
 
 #endif

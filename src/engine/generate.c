@@ -25,10 +25,10 @@ static mla_status check_sampling(const sampling_options *options, mla_error *err
     return MLA_OK;
 }
 
-static mla_status check_request(const engine *engine, const engine_request *request,
+static mla_status check_request(const engine *self, const engine_request *request,
                                 mla_error *err)
 {
-    int64_t context = engine->max_context_tokens;
+    int64_t context = self->max_context_tokens;
     MLAI_CHECK(request->num_prompt >= 1, MLA_ERR_ARGUMENT, "the prompt has no token");
     MLAI_CHECK(request->max_tokens >= 0, MLA_ERR_ARGUMENT, "max_tokens is %lld",
                (long long)request->max_tokens);
@@ -39,16 +39,16 @@ static mla_status check_request(const engine *engine, const engine_request *requ
                "the prompt of %d tokens and %lld new ones do not fit the context of %lld",
                request->num_prompt, (long long)request->max_tokens, (long long)context);
     for (int32_t i = 0; i < request->num_prompt; i++) {
-        MLAI_CHECK(request->prompt[i] >= 0 && request->prompt[i] < engine->vocab_size,
+        MLAI_CHECK(request->prompt[i] >= 0 && request->prompt[i] < self->vocab_size,
                    MLA_ERR_ARGUMENT, "token %d at %d is outside the vocabulary of %d",
-                   request->prompt[i], i, engine->vocab_size);
+                   request->prompt[i], i, self->vocab_size);
     }
     return check_sampling(&request->sampling, err);
 }
 
-static bool is_eos(const engine *engine, int32_t token)
+static bool is_eos(const engine *self, int32_t token)
 {
-    const model_config *config = model_config_of(engine->model);
+    const model_config *config = model_config_of(self->model);
     for (int32_t i = 0; i < config->num_eos_tokens; i++) {
         if (config->eos_tokens[i] == token) {
             return true;
@@ -57,7 +57,7 @@ static bool is_eos(const engine *engine, int32_t token)
     return false;
 }
 
-static void finish(const generation *run, slot *slot, engine_finish how)
+static void finish(const generation *run, engine_slot *slot, engine_finish how)
 {
     run->results[slot->request] = (engine_result){
         .finish = how,
@@ -69,19 +69,19 @@ static void finish(const generation *run, slot *slot, engine_finish how)
 }
 
 /* The next token of a slot, from its logits [vocab]; a slot that ends becomes free. */
-static void take_token(const generation *run, slot *slot, const float *logits)
+static void take_token(const generation *run, engine_slot *slot, const float *logits)
 {
-    engine *engine = run->engine;
+    engine *self = run->engine;
     const engine_request *request = &run->requests[slot->request];
     int64_t position = request->num_prompt + slot->num_new;
-    int32_t token = sample_token(logits, engine->vocab_size, &request->sampling, position,
-                                 engine->candidates);
+    int32_t token = sample_token(logits, self->vocab_size, &request->sampling, position,
+                                 self->candidates);
     slot->token = token;
     slot->num_new++;
     if (run->on_token) {
         run->on_token(run->user, slot->request, token);
     }
-    if (is_eos(engine, token)) {
+    if (is_eos(self, token)) {
         finish(run, slot, ENGINE_STOP);
     } else if (slot->num_new == slot->max_new) {
         finish(run, slot, ENGINE_LENGTH);
@@ -90,21 +90,21 @@ static void take_token(const generation *run, slot *slot, const float *logits)
 
 static mla_status start_request(generation *run, int32_t slot_index, mla_error *err)
 {
-    engine *engine = run->engine;
-    slot *slot = &engine->slots[slot_index];
+    engine *self = run->engine;
+    engine_slot *slot = &self->slots[slot_index];
     const engine_request *request = &run->requests[run->next_request];
-    int64_t room = engine->max_context_tokens - request->num_prompt;
+    int64_t room = self->max_context_tokens - request->num_prompt;
     int64_t start_ns = mlai_now_ns();
-    MLAI_TRY(engine_prefill(engine, slot_index, request->prompt, request->num_prompt,
-                            engine->logits, err));
-    *slot = (struct slot){
+    MLAI_TRY(engine_prefill(self, slot_index, request->prompt, request->num_prompt,
+                            self->logits, err));
+    *slot = (engine_slot){
         .request = run->next_request++,
         .length = request->num_prompt,
         .max_new = request->max_tokens ? request->max_tokens : room,
         .first_ns = mlai_now_ns(),
     };
     slot->prefill_ns = slot->first_ns - start_ns;
-    take_token(run, slot, engine->logits);
+    take_token(run, slot, self->logits);
     return MLA_OK;
 }
 
@@ -120,18 +120,18 @@ static mla_status fill_slots(generation *run, mla_error *err)
 }
 
 /* The running slots, in order; returns their number. */
-static int32_t gather_step(engine *engine)
+static int32_t gather_step(engine *self)
 {
     int32_t num = 0;
-    for (int32_t i = 0; i < engine->max_requests; i++) {
-        const slot *slot = &engine->slots[i];
+    for (int32_t i = 0; i < self->max_requests; i++) {
+        const engine_slot *slot = &self->slots[i];
         if (slot->request == NO_REQUEST) {
             continue;
         }
-        engine->step_slots[num] = i;
-        engine->step_tokens[num] = slot->token;
-        engine->step_positions[num] = slot->length;
-        engine->step_tables[num] = engine_table(engine, i);
+        self->step_slots[num] = i;
+        self->step_tokens[num] = slot->token;
+        self->step_positions[num] = slot->length;
+        self->step_tables[num] = engine_table(self, i);
         num++;
     }
     return num;
@@ -139,19 +139,19 @@ static int32_t gather_step(engine *engine)
 
 static mla_status decode_slots(const generation *run, int32_t num, mla_error *err)
 {
-    engine *engine = run->engine;
+    engine *self = run->engine;
     model_step step = {
         .num_sequences = num,
-        .tokens = engine->step_tokens,
-        .positions = engine->step_positions,
-        .block_tables = engine->step_tables,
-        .logits = engine->logits,
+        .tokens = self->step_tokens,
+        .positions = self->step_positions,
+        .block_tables = self->step_tables,
+        .logits = self->logits,
     };
-    MLAI_TRY(model_decode(engine->model, &step, err));
+    MLAI_TRY(model_decode(self->model, &step, err));
     for (int32_t i = 0; i < num; i++) {
-        slot *slot = &engine->slots[engine->step_slots[i]];
+        engine_slot *slot = &self->slots[self->step_slots[i]];
         slot->length++;
-        take_token(run, slot, engine->logits + (size_t)i * (size_t)engine->vocab_size);
+        take_token(run, slot, self->logits + (size_t)i * (size_t)self->vocab_size);
     }
     return MLA_OK;
 }
@@ -168,12 +168,12 @@ static mla_status run_all(generation *run, mla_error *err)
     }
 }
 
-mla_status engine_generate(engine *engine, const engine_request *requests,
+mla_status engine_generate(engine *self, const engine_request *requests,
                            int32_t num_requests, engine_token on_token, void *user,
                            engine_result *results, mla_error *err)
 {
     generation run = {
-        .engine = engine,
+        .engine = self,
         .requests = requests,
         .num_requests = num_requests,
         .on_token = on_token,
@@ -181,15 +181,15 @@ mla_status engine_generate(engine *engine, const engine_request *requests,
         .results = results,
     };
     for (int32_t i = 0; i < num_requests; i++) {
-        mla_status status = check_request(engine, &requests[i], err);
+        mla_status status = check_request(self, &requests[i], err);
         if (status != MLA_OK) {
             mlai_error_prefix(err, "request %d: ", i);
             return status;
         }
     }
     mla_status status = run_all(&run, err);
-    for (int32_t i = 0; i < engine->max_requests; i++) {
-        engine->slots[i].request = NO_REQUEST; /* after a failure too */
+    for (int32_t i = 0; i < self->max_requests; i++) {
+        self->slots[i].request = NO_REQUEST; /* after a failure too */
     }
     return status;
 }

@@ -9,7 +9,7 @@ static int32_t tokens_in_cell(int32_t first, int32_t num)
     return num - first < room ? num - first : room;
 }
 
-mla_status engine_prefill(engine *engine, int32_t slot, const int32_t *tokens, int32_t num,
+mla_status engine_prefill(engine *self, int32_t slot, const int32_t *tokens, int32_t num,
                           float *last_logits, mla_error *err)
 {
     int32_t first = 0;
@@ -19,10 +19,10 @@ mla_status engine_prefill(engine *engine, int32_t slot, const int32_t *tokens, i
             .tokens = tokens + first,
             .num_tokens = here,
             .first_position = first,
-            .block_table = engine_table(engine, slot),
+            .block_table = engine_table(self, slot),
             .logits = first + here == num ? last_logits : NULL,
         };
-        MLAI_TRY(model_prefill(engine->model, &chunk, err));
+        MLAI_TRY(model_prefill(self->model, &chunk, err));
         first += here;
     }
     return MLA_OK;
@@ -52,41 +52,41 @@ static void score_row(void *arg, int64_t index, int32_t worker)
 }
 
 /* Rows [first, first + num) predict tokens [first + 1, first + 1 + num). */
-static mla_status score_chunk(engine *engine, const int32_t *tokens, int32_t first,
+static mla_status score_chunk(engine *self, const int32_t *tokens, int32_t first,
                               int32_t num, mla_error *err)
 {
     model_chunk chunk = {
         .tokens = tokens + first,
         .num_tokens = num,
         .first_position = first,
-        .block_table = engine_table(engine, 0),
-        .logits = engine->logits,
+        .block_table = engine_table(self, 0),
+        .logits = self->logits,
         .is_every_row = true,
     };
-    MLAI_TRY(model_prefill(engine->model, &chunk, err));
-    scored_rows rows = {engine, tokens + first + 1};
-    mlai_pool_run(engine->pool, num, score_row, &rows);
+    MLAI_TRY(model_prefill(self->model, &chunk, err));
+    scored_rows rows = {self, tokens + first + 1};
+    mlai_pool_run(self->pool, num, score_row, &rows);
     return MLA_OK;
 }
 
-mla_status engine_score(engine *engine, const int32_t *tokens, int32_t num_tokens,
+mla_status engine_score(engine *self, const int32_t *tokens, int32_t num_tokens,
                         double *nll, mla_error *err)
 {
     int32_t num_rows = num_tokens - 1;
     double sum = 0.0;
-    MLAI_CHECK(num_tokens >= 1 && num_tokens <= engine->max_context_tokens,
-               MLA_ERR_ARGUMENT, "%d tokens to score; 1 to %lld", num_tokens,
-               (long long)engine->max_context_tokens);
+    MLAI_CHECK(num_tokens >= 1 && num_tokens <= self->max_context_tokens, MLA_ERR_ARGUMENT,
+               "%d tokens to score; 1 to %lld", num_tokens,
+               (long long)self->max_context_tokens);
     for (int32_t i = 0; i < num_tokens; i++) {
-        MLAI_CHECK(tokens[i] >= 0 && tokens[i] < engine->vocab_size, MLA_ERR_ARGUMENT,
+        MLAI_CHECK(tokens[i] >= 0 && tokens[i] < self->vocab_size, MLA_ERR_ARGUMENT,
                    "token %d at %d is outside the vocabulary of %d", tokens[i], i,
-                   engine->vocab_size);
+                   self->vocab_size);
     }
     for (int32_t first = 0; first < num_rows;) {
         int32_t here = tokens_in_cell(first, num_rows);
-        MLAI_TRY(score_chunk(engine, tokens, first, here, err));
+        MLAI_TRY(score_chunk(self, tokens, first, here, err));
         for (int32_t i = 0; i < here; i++) {
-            sum += engine->row_nll[i];
+            sum += self->row_nll[i];
         }
         first += here;
     }

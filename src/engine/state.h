@@ -9,7 +9,7 @@
 enum { NO_REQUEST = -1 };
 
 /* One running request. */
-typedef struct slot {
+typedef struct engine_slot {
     int32_t request;  /* index into the caller's array, or NO_REQUEST */
     int32_t token;    /* the last one, not in the cache yet */
     int64_t length;   /* rows in the cache */
@@ -17,7 +17,7 @@ typedef struct slot {
     int64_t max_new;  /* at which it ends by length */
     int64_t first_ns; /* when its first token was there */
     int64_t prefill_ns;
-} slot;
+} engine_slot;
 
 struct engine {
     model *model;
@@ -27,7 +27,7 @@ struct engine {
     int64_t max_context_tokens;
     void *arena;
     size_t arena_bytes;
-    slot *slots;                    /* [max_requests] */
+    engine_slot *slots;             /* [max_requests] */
     int32_t *tables;                /* [max_requests][table_width] page ids */
     float *logits;                  /* [max(max_requests, MODEL_CHUNK_TOKENS)][vocab] */
     sampling_candidate *candidates; /* [vocab] */
@@ -38,13 +38,13 @@ struct engine {
     const int32_t **step_tables;
 };
 
-static inline const int32_t *engine_table(const engine *engine, int32_t slot)
+static inline const int32_t *engine_table(const engine *self, int32_t slot)
 {
-    return engine->tables + (size_t)slot * (size_t)engine->table_width;
+    return self->tables + (size_t)slot * (size_t)self->table_width;
 }
 
 /* Prefills tokens [0, num) of slot, cell by cell of the grid. last_logits: [vocab]. */
-mla_status engine_prefill(engine *engine, int32_t slot, const int32_t *tokens, int32_t num,
+mla_status engine_prefill(engine *self, int32_t slot, const int32_t *tokens, int32_t num,
                           float *last_logits, mla_error *err);
 
 #endif

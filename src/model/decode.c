@@ -2,40 +2,40 @@
  * onto the output, so attention reads the cached rows as they are. */
 #include <string.h>
 
+#include "base/size.h"
 #include "model/rope.h"
 #include "model/state.h"
 
-static mla_status check_step(const model *model, const model_step *step, mla_error *err)
+static mla_status check_step(const model *self, const model_step *step, mla_error *err)
 {
-    MLAI_CHECK(model->is_prepared, MLA_ERR_STATE, "the model is not prepared");
+    MLAI_CHECK(self->is_prepared, MLA_ERR_STATE, "the model is not prepared");
     MLAI_CHECK(step->num_sequences >= 1 &&
-                   step->num_sequences <= model->limits.max_sequences,
+                   step->num_sequences <= self->limits.max_sequences,
                MLA_ERR_ARGUMENT, "%d sequences; 1 to %d", step->num_sequences,
-               model->limits.max_sequences);
+               self->limits.max_sequences);
     for (int32_t i = 0; i < step->num_sequences; i++) {
-        MLAI_CHECK(step->positions[i] >= 0 &&
-                       step->positions[i] < model->limits.max_context_tokens,
-                   MLA_ERR_ARGUMENT, "position %lld of sequence %d is outside %lld",
-                   (long long)step->positions[i], i,
-                   (long long)model->limits.max_context_tokens);
+        MLAI_CHECK(
+            step->positions[i] >= 0 && step->positions[i] < self->limits.max_context_tokens,
+            MLA_ERR_ARGUMENT, "position %lld of sequence %d is outside %lld",
+            (long long)step->positions[i], i, (long long)self->limits.max_context_tokens);
     }
-    return layer_check_tokens(model, step->tokens, step->num_sequences, err);
+    return layer_check_tokens(self, step->tokens, step->num_sequences, err);
 }
 
 /* Angles, slots, lengths and page tables of this step; returns the longest context. */
-static int64_t place_rows(model *model, const model_step *step)
+static int64_t place_rows(model *self, const model_step *step)
 {
-    activations *act = &model->act;
-    int32_t rope_dim = model->config.qk_rope_head_dim;
+    activations *act = &self->act;
+    int32_t rope_dim = self->config.qk_rope_head_dim;
     size_t table_width =
-        (size_t)mlai_ceil_div(model->limits.max_context_tokens, MODEL_PAGE_TOKENS);
+        (size_t)mlai_ceil_div(self->limits.max_context_tokens, MODEL_PAGE_TOKENS);
     int64_t longest = 0;
     act->query_starts[0] = 0;
     for (int32_t i = 0; i < step->num_sequences; i++) {
         int64_t position = step->positions[i];
         const int32_t *table = step->block_tables[i];
         size_t num_pages = (size_t)(position / MODEL_PAGE_TOKENS) + 1;
-        rope_angles(act->inv_freq, rope_dim, model->rope_magnitude, position,
+        rope_angles(act->inv_freq, rope_dim, self->rope_magnitude, position,
                     act->angles + (size_t)i * (size_t)rope_dim);
         act->slots[i] = (int64_t)table[num_pages - 1] * MODEL_PAGE_TOKENS +
                         position % MODEL_PAGE_TOKENS;
@@ -55,11 +55,11 @@ static const unsigned char *kv_b_row(const matrix *kv_b, size_t row)
 }
 
 /* q_nope[h] W_UK[h] -> query[h][0..D); q_rope[h] is copied behind it. */
-static void absorb_keys(const pass *pass, const matrix *kv_b)
+static void absorb_keys(const model_pass *pass, const matrix *kv_b)
 {
-    model *model = pass->model;
-    const model_config *config = &model->config;
-    activations *act = &model->act;
+    model *self = pass->model;
+    const model_config *config = &self->config;
+    activations *act = &self->act;
     size_t heads = (size_t)config->num_heads;
     size_t head_dim = (size_t)config_head_dim(config);
     size_t row_dim = (size_t)config_row_dim(config);
@@ -78,7 +78,7 @@ static void absorb_keys(const pass *pass, const matrix *kv_b)
                               .y_out_stride = 1,
                               .num_rows = pass->num_rows};
     }
-    gemm_run(model->ops, model->threads, GEMM_NN, act->jobs, config->num_heads);
+    gemm_run(self->ops, self->threads, GEMM_NN, act->jobs, config->num_heads);
     for (size_t i = 0; i < (size_t)pass->num_rows * heads; i++) {
         memcpy(act->query + i * row_dim + (size_t)config->kv_lora_rank,
                act->q + i * head_dim + nope,
@@ -87,11 +87,11 @@ static void absorb_keys(const pass *pass, const matrix *kv_b)
 }
 
 /* W_UV[h] latent_out[h] -> attended[h] */
-static void absorb_values(const pass *pass, const matrix *kv_b)
+static void absorb_values(const model_pass *pass, const matrix *kv_b)
 {
-    model *model = pass->model;
-    const model_config *config = &model->config;
-    activations *act = &model->act;
+    model *self = pass->model;
+    const model_config *config = &self->config;
+    activations *act = &self->act;
     size_t heads = (size_t)config->num_heads;
     size_t values = (size_t)config->v_head_dim;
     size_t nope = (size_t)config->qk_nope_head_dim;
@@ -109,23 +109,23 @@ static void absorb_values(const pass *pass, const matrix *kv_b)
                               .y_out_stride = 1,
                               .num_rows = pass->num_rows};
     }
-    gemm_run(model->ops, model->threads, GEMM_NT, act->jobs, config->num_heads);
+    gemm_run(self->ops, self->threads, GEMM_NT, act->jobs, config->num_heads);
 }
 
-mla_status model_decode(model *model, const model_step *step, mla_error *err)
+mla_status model_decode(model *self, const model_step *step, mla_error *err)
 {
-    MLAI_TRY(check_step(model, step, err));
-    pass pass = {model, step->num_sequences};
+    MLAI_TRY(check_step(self, step, err));
+    model_pass pass = {self, step->num_sequences};
     mla_batch batch = MLA_INIT(mla_batch);
     batch.num_requests = step->num_sequences;
     batch.num_query_rows = step->num_sequences;
-    batch.max_context_tokens = place_rows(model, step);
+    batch.max_context_tokens = place_rows(self, step);
     layer_embed(&pass, step->tokens);
-    for (int32_t layer = 0; layer < model->config.num_layers; layer++) {
-        const matrix *kv_b = &model->weights.layers[layer].kv_b;
+    for (int32_t layer = 0; layer < self->config.num_layers; layer++) {
+        const matrix *kv_b = &self->weights.layers[layer].kv_b;
         MLAI_TRY(layer_project(&pass, layer, err));
         absorb_keys(&pass, kv_b);
-        MLAI_TRY(mla_run(model->layers[layer].binding, &batch, (mla_stream){NULL}, err));
+        MLAI_TRY(mla_run(self->layers[layer].binding, &batch, (mla_stream){NULL}, err));
         absorb_values(&pass, kv_b);
         layer_finish(&pass, layer);
     }

@@ -4,26 +4,26 @@
 #include "model/router.h"
 #include "model/state.h"
 
-static void run_nt(const pass *pass, gemm *jobs, int32_t num)
+static void run_nt(const model_pass *pass, gemm *jobs, int32_t num)
 {
     gemm_run(pass->model->ops, pass->model->threads, GEMM_NT, jobs, num);
 }
 
-void mlp_run(const pass *pass, const mlp_weights *weights)
+void mlp_run(const model_pass *pass, const mlp_weights *weights)
 {
-    model *model = pass->model;
-    activations *act = &model->act;
+    model *self = pass->model;
+    activations *act = &self->act;
     int32_t num = pass->num_rows;
     gemm in[2] = {gemm_of_matrix(&weights->gate, act->normed, num, act->gate),
                   gemm_of_matrix(&weights->up, act->normed, num, act->up)};
     run_nt(pass, in, 2);
-    model->ops->silu_mul(act->gate, act->up, (size_t)num * (size_t)weights->gate.num_out);
+    self->ops->silu_mul(act->gate, act->up, (size_t)num * (size_t)weights->gate.num_out);
     gemm out = gemm_of_matrix(&weights->down, act->gate, num, act->hidden);
     out.is_added = true;
     run_nt(pass, &out, 1);
 }
 
-static void route(const pass *pass, const layer_weights *weights)
+static void route(const model_pass *pass, const layer_weights *weights)
 {
     const model_config *config = &pass->model->config;
     activations *act = &pass->model->act;
@@ -41,7 +41,7 @@ static void route(const pass *pass, const layer_weights *weights)
 }
 
 /* A counting sort of the pairs (token, choice) by expert. */
-static void sort_by_expert(const pass *pass)
+static void sort_by_expert(const model_pass *pass)
 {
     const model_config *config = &pass->model->config;
     activations *act = &pass->model->act;
@@ -73,7 +73,7 @@ static float *pairs_of(const activations *act, float *sorted, int32_t e, size_t 
     return sorted + (size_t)act->expert_start[e] * width;
 }
 
-static void expert_inputs(const pass *pass, const layer_weights *weights)
+static void expert_inputs(const model_pass *pass, const layer_weights *weights)
 {
     const model_config *config = &pass->model->config;
     activations *act = &pass->model->act;
@@ -97,7 +97,7 @@ static void expert_inputs(const pass *pass, const layer_weights *weights)
     run_nt(pass, act->jobs, num_jobs);
 }
 
-static void expert_outputs(const pass *pass, const layer_weights *weights)
+static void expert_outputs(const model_pass *pass, const layer_weights *weights)
 {
     const model_config *config = &pass->model->config;
     activations *act = &pass->model->act;
@@ -117,7 +117,7 @@ static void expert_outputs(const pass *pass, const layer_weights *weights)
     run_nt(pass, act->jobs, num_jobs);
 }
 
-static void add_choices(const pass *pass)
+static void add_choices(const model_pass *pass)
 {
     const model_config *config = &pass->model->config;
     activations *act = &pass->model->act;
@@ -130,7 +130,7 @@ static void add_choices(const pass *pass)
     }
 }
 
-void experts_run(const pass *pass, const layer_weights *weights)
+void experts_run(const model_pass *pass, const layer_weights *weights)
 {
     const model_config *config = &pass->model->config;
     activations *act = &pass->model->act;

@@ -4,8 +4,8 @@
 #include "model/rope.h"
 #include "model/state.h"
 
-static void norm_rows(const pass *pass, const float *x, size_t stride, const vector *weight,
-                      float eps, float *y)
+static void norm_rows(const model_pass *pass, const float *x, size_t stride,
+                      const vector *weight, float eps, float *y)
 {
     size_t y_stride = (size_t)weight->num;
     for (int32_t row = 0; row < pass->num_rows; row++) {
@@ -14,7 +14,7 @@ static void norm_rows(const pass *pass, const float *x, size_t stride, const vec
     }
 }
 
-static void add_bias(const pass *pass, const vector *bias, float *y)
+static void add_bias(const model_pass *pass, const vector *bias, float *y)
 {
     for (int32_t row = 0; bias->data && row < pass->num_rows; row++) {
         float *out = y + (size_t)row * (size_t)bias->num;
@@ -24,23 +24,23 @@ static void add_bias(const pass *pass, const vector *bias, float *y)
     }
 }
 
-static void run_nt(const pass *pass, gemm *jobs, int32_t num)
+static void run_nt(const model_pass *pass, gemm *jobs, int32_t num)
 {
     gemm_run(pass->model->ops, pass->model->threads, GEMM_NT, jobs, num);
 }
 
-mla_status layer_check_tokens(const model *model, const int32_t *tokens, int32_t num,
+mla_status layer_check_tokens(const model *self, const int32_t *tokens, int32_t num,
                               mla_error *err)
 {
     for (int32_t i = 0; i < num; i++) {
-        MLAI_CHECK(tokens[i] >= 0 && tokens[i] < model->config.vocab_size, MLA_ERR_ARGUMENT,
+        MLAI_CHECK(tokens[i] >= 0 && tokens[i] < self->config.vocab_size, MLA_ERR_ARGUMENT,
                    "token %d at %d is outside the vocabulary of %d", tokens[i], i,
-                   model->config.vocab_size);
+                   self->config.vocab_size);
     }
     return MLA_OK;
 }
 
-void layer_embed(const pass *pass, const int32_t *tokens)
+void layer_embed(const model_pass *pass, const int32_t *tokens)
 {
     const matrix *table = &pass->model->weights.embedding;
     size_t width = (size_t)table->num_in;
@@ -54,10 +54,10 @@ void layer_embed(const pass *pass, const int32_t *tokens)
 }
 
 /* normed -> q [M][H][P+R] and latent [M][D+R], neither normed nor rotated yet. */
-static void project(const pass *pass, const layer_weights *weights)
+static void project(const model_pass *pass, const layer_weights *weights)
 {
-    model *model = pass->model;
-    activations *act = &model->act;
+    model *self = pass->model;
+    activations *act = &self->act;
     int32_t num = pass->num_rows;
     gemm jobs[2] = {gemm_of_matrix(&weights->kv_a, act->normed, num, act->latent)};
     if (!weights->q_a.data) {
@@ -68,7 +68,7 @@ static void project(const pass *pass, const layer_weights *weights)
         run_nt(pass, jobs, 2);
         add_bias(pass, &weights->q_a_bias, act->q_a);
         norm_rows(pass, act->q_a, (size_t)weights->q_a.num_out, &weights->q_a_norm,
-                  model->config.latent_norm_eps, act->q_a);
+                  self->config.latent_norm_eps, act->q_a);
         jobs[1] = gemm_of_matrix(&weights->q_b, act->q_a, num, act->q);
         run_nt(pass, jobs + 1, 1);
     }
@@ -76,7 +76,7 @@ static void project(const pass *pass, const layer_weights *weights)
 }
 
 /* The latent part of each row is normed, and every rope part rotated. */
-static void finish_row(const pass *pass, const layer_weights *weights, int32_t row)
+static void finish_row(const model_pass *pass, const layer_weights *weights, int32_t row)
 {
     const model_config *config = &pass->model->config;
     const activations *act = &pass->model->act;
@@ -96,29 +96,29 @@ static void finish_row(const pass *pass, const layer_weights *weights, int32_t r
     }
 }
 
-static mla_status append(const pass *pass, int32_t layer, mla_error *err)
+static mla_status append(const model_pass *pass, int32_t layer, mla_error *err)
 {
-    model *model = pass->model;
-    size_t row_bytes = (size_t)config_row_dim(&model->config) * sizeof(float);
+    model *self = pass->model;
+    size_t row_bytes = (size_t)config_row_dim(&self->config) * sizeof(float);
     size_t num = (size_t)pass->num_rows;
     mla_append_args args = MLA_INIT(mla_append_args);
-    args.rows = (mla_in){model->act.latent, num * row_bytes};
-    args.slots = (mla_in){model->act.slots, num * sizeof(int64_t)};
-    if (model->limits.kv_format == MLA_KV_FP8) {
-        args.kv_scale = (mla_in){model->act.kv_scale, sizeof(float)};
+    args.rows = (mla_in){self->act.latent, num * row_bytes};
+    args.slots = (mla_in){self->act.slots, num * sizeof(int64_t)};
+    if (self->limits.kv_format == MLA_KV_FP8) {
+        args.kv_scale = (mla_in){self->act.kv_scale, sizeof(float)};
     }
-    args.kv_pool = (mla_out){model->layers[layer].pool, model->needs.kv_pool.bytes};
+    args.kv_pool = (mla_out){self->layers[layer].pool, self->needs.kv_pool.bytes};
     args.num_rows = pass->num_rows;
     args.rows_dtype = MLA_F32;
-    return mla_append(model->plan, &args, (mla_stream){NULL}, err);
+    return mla_append(self->plan, &args, (mla_stream){NULL}, err);
 }
 
-mla_status layer_project(const pass *pass, int32_t layer, mla_error *err)
+mla_status layer_project(const model_pass *pass, int32_t layer, mla_error *err)
 {
-    model *model = pass->model;
-    const layer_weights *weights = &model->weights.layers[layer];
-    norm_rows(pass, model->act.hidden, (size_t)model->config.hidden_size,
-              &weights->input_norm, model->config.rms_norm_eps, model->act.normed);
+    model *self = pass->model;
+    const layer_weights *weights = &self->weights.layers[layer];
+    norm_rows(pass, self->act.hidden, (size_t)self->config.hidden_size,
+              &weights->input_norm, self->config.rms_norm_eps, self->act.normed);
     project(pass, weights);
     for (int32_t row = 0; row < pass->num_rows; row++) {
         finish_row(pass, weights, row);
@@ -126,31 +126,31 @@ mla_status layer_project(const pass *pass, int32_t layer, mla_error *err)
     return append(pass, layer, err);
 }
 
-void layer_finish(const pass *pass, int32_t layer)
+void layer_finish(const model_pass *pass, int32_t layer)
 {
-    model *model = pass->model;
-    const layer_weights *weights = &model->weights.layers[layer];
+    model *self = pass->model;
+    const layer_weights *weights = &self->weights.layers[layer];
     gemm out =
-        gemm_of_matrix(&weights->o, model->act.attended, pass->num_rows, model->act.hidden);
+        gemm_of_matrix(&weights->o, self->act.attended, pass->num_rows, self->act.hidden);
     out.is_added = true;
     run_nt(pass, &out, 1);
-    add_bias(pass, &weights->o_bias, model->act.hidden);
-    norm_rows(pass, model->act.hidden, (size_t)model->config.hidden_size,
-              &weights->post_attention_norm, model->config.rms_norm_eps, model->act.normed);
-    if (model_config_is_moe_layer(&model->config, layer)) {
+    add_bias(pass, &weights->o_bias, self->act.hidden);
+    norm_rows(pass, self->act.hidden, (size_t)self->config.hidden_size,
+              &weights->post_attention_norm, self->config.rms_norm_eps, self->act.normed);
+    if (model_config_is_moe_layer(&self->config, layer)) {
         experts_run(pass, weights);
     } else {
         mlp_run(pass, &weights->mlp);
     }
 }
 
-void layer_logits(const pass *pass, int32_t first, int32_t num, float *logits)
+void layer_logits(const model_pass *pass, int32_t first, int32_t num, float *logits)
 {
-    model *model = pass->model;
-    size_t width = (size_t)model->config.hidden_size;
-    struct pass part = {model, num};
-    norm_rows(&part, model->act.hidden + (size_t)first * width, width, &model->weights.norm,
-              model->config.rms_norm_eps, model->act.normed);
-    gemm head = gemm_of_matrix(&model->weights.lm_head, model->act.normed, num, logits);
+    model *self = pass->model;
+    size_t width = (size_t)self->config.hidden_size;
+    model_pass part = {self, num};
+    norm_rows(&part, self->act.hidden + (size_t)first * width, width, &self->weights.norm,
+              self->config.rms_norm_eps, self->act.normed);
+    gemm head = gemm_of_matrix(&self->weights.lm_head, self->act.normed, num, logits);
     run_nt(&part, &head, 1);
 }

@@ -26,23 +26,23 @@ fail:
 
 void model_unload(model **model_in)
 {
-    model *model = *model_in;
-    if (!model) {
+    model *self = *model_in;
+    if (!self) {
         return;
     }
-    model_unprepare(model);
-    model_weights_close(&model->weights);
-    mlai_ledger_give(mlai_context_ledger(model->context), MLA_SPACE_HOST, MLA_FOR_CONTEXT,
-                     sizeof *model, model);
+    model_unprepare(self);
+    model_weights_close(&self->weights);
+    mlai_ledger_give(mlai_context_ledger(self->context), MLA_SPACE_HOST, MLA_FOR_CONTEXT,
+                     sizeof *self, self);
     *model_in = NULL;
 }
 
-const model_config *model_config_of(const model *model)
+const model_config *model_config_of(const model *self)
 {
-    return &model->config;
+    return &self->config;
 }
 
-mla_context *model_context_of(const model *model)
+mla_context *model_context_of(const model *self)
 {
-    return model->context;
+    return self->context;
 }

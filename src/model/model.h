@@ -15,9 +15,9 @@ typedef struct model model;
 
 /* context: borrowed until unload. out: owned, model_unload. */
 mla_status model_load(mla_context *context, const char *dir, model **out, mla_error *err);
-void model_unload(model **model); /* *model may be NULL */
-const model_config *model_config_of(const model *model);
-mla_context *model_context_of(const model *model);
+void model_unload(model **model); /* *self may be NULL */
+const model_config *model_config_of(const model *self);
+mla_context *model_context_of(const model *self);
 
 typedef struct model_limits {
     mla_kv_format kv_format;
@@ -31,7 +31,7 @@ typedef struct model_limits {
 
 /* Prepares the attention plans (session, publish, close), takes KV pools, activations and
  * bindings. After this nothing allocates. Once a model. */
-mla_status model_prepare(model *model, const model_limits *limits, mla_error *err);
+mla_status model_prepare(model *self, const model_limits *limits, mla_error *err);
 
 /* Un-absorbed form. Positions [first, first + num_tokens) of one sequence lie in one cell of
  * the grid (first / 256 == (first + num_tokens - 1) / 256). The rows of earlier positions
@@ -45,7 +45,7 @@ typedef struct model_chunk {
     float *logits;
     bool is_every_row;
 } model_chunk;
-mla_status model_prefill(model *model, const model_chunk *chunk, mla_error *err);
+mla_status model_prefill(model *self, const model_chunk *chunk, mla_error *err);
 
 /* Absorbed form, one row a sequence. */
 typedef struct model_step {
@@ -55,6 +55,6 @@ typedef struct model_step {
     const int32_t *const *block_tables; /* [n] */
     float *logits;                      /* [n][vocab] f32 */
 } model_step;
-mla_status model_decode(model *model, const model_step *step, mla_error *err);
+mla_status model_decode(model *self, const model_step *step, mla_error *err);
 
 #endif

@@ -4,48 +4,48 @@
 
 #include "model/rope.h"
 
-static mla_status check_chunk(const model *model, const model_chunk *chunk, mla_error *err)
+static mla_status check_chunk(const model *self, const model_chunk *chunk, mla_error *err)
 {
     int64_t first = chunk->first_position;
     int64_t last = first + chunk->num_tokens - 1;
-    MLAI_CHECK(model->is_prepared, MLA_ERR_STATE, "the model is not prepared");
+    MLAI_CHECK(self->is_prepared, MLA_ERR_STATE, "the model is not prepared");
     MLAI_CHECK(
-        chunk->num_tokens >= 1 && first >= 0 && first < model->limits.max_context_tokens &&
-            last < model->limits.max_context_tokens,
+        chunk->num_tokens >= 1 && first >= 0 && first < self->limits.max_context_tokens &&
+            last < self->limits.max_context_tokens,
         MLA_ERR_ARGUMENT, "a chunk of %d tokens at position %lld of a context of %lld",
-        chunk->num_tokens, (long long)first, (long long)model->limits.max_context_tokens);
+        chunk->num_tokens, (long long)first, (long long)self->limits.max_context_tokens);
     MLAI_CHECK(first / MODEL_CHUNK_TOKENS == last / MODEL_CHUNK_TOKENS, MLA_ERR_ARGUMENT,
                "positions %lld to %lld do not lie in one cell of %d", (long long)first,
                (long long)last, MODEL_CHUNK_TOKENS);
     for (int64_t i = 0; i <= last / MODEL_PAGE_TOKENS; i++) {
         MLAI_CHECK(chunk->block_table[i] >= 0 &&
-                       chunk->block_table[i] < model->limits.num_pages,
+                       chunk->block_table[i] < self->limits.num_pages,
                    MLA_ERR_ARGUMENT, "page %d at %lld of the block table; there are %lld",
-                   chunk->block_table[i], (long long)i, (long long)model->limits.num_pages);
+                   chunk->block_table[i], (long long)i, (long long)self->limits.num_pages);
     }
-    return layer_check_tokens(model, chunk->tokens, chunk->num_tokens, err);
+    return layer_check_tokens(self, chunk->tokens, chunk->num_tokens, err);
 }
 
-static void place_rows(model *model, const model_chunk *chunk)
+static void place_rows(model *self, const model_chunk *chunk)
 {
-    activations *act = &model->act;
-    int32_t rope_dim = model->config.qk_rope_head_dim;
+    activations *act = &self->act;
+    int32_t rope_dim = self->config.qk_rope_head_dim;
     for (int32_t i = 0; i < chunk->num_tokens; i++) {
         int64_t position = chunk->first_position + i;
         int64_t page = chunk->block_table[position / MODEL_PAGE_TOKENS];
-        rope_angles(act->inv_freq, rope_dim, model->rope_magnitude, position,
+        rope_angles(act->inv_freq, rope_dim, self->rope_magnitude, position,
                     act->angles + (size_t)i * (size_t)rope_dim);
         act->slots[i] = page * MODEL_PAGE_TOKENS + position % MODEL_PAGE_TOKENS;
     }
 }
 
-mla_status model_prefill(model *model, const model_chunk *chunk, mla_error *err)
+mla_status model_prefill(model *self, const model_chunk *chunk, mla_error *err)
 {
-    MLAI_TRY(check_chunk(model, chunk, err));
-    pass pass = {model, chunk->num_tokens};
-    place_rows(model, chunk);
+    MLAI_TRY(check_chunk(self, chunk, err));
+    model_pass pass = {self, chunk->num_tokens};
+    place_rows(self, chunk);
     layer_embed(&pass, chunk->tokens);
-    for (int32_t layer = 0; layer < model->config.num_layers; layer++) {
+    for (int32_t layer = 0; layer < self->config.num_layers; layer++) {
         MLAI_TRY(layer_project(&pass, layer, err));
         prefill_attend(&pass, layer, chunk);
         layer_finish(&pass, layer);

@@ -5,6 +5,6 @@
 #include "model/state.h"
 
 /* q -> attended, for the rows of the chunk, which are in the cache already. */
-void prefill_attend(const pass *pass, int32_t layer, const model_chunk *chunk);
+void prefill_attend(const model_pass *pass, int32_t layer, const model_chunk *chunk);
 
 #endif

@@ -1,4 +1,5 @@
 /* prepare.c - the attention plan, then all memory that a forward pass will use. */
+#include "base/size.h"
 #include "model/carve.h"
 #include "model/rope.h"
 #include "model/router.h"
@@ -9,27 +10,27 @@ static size_t max_size(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-static mla_status check_limits(const model *model, const model_limits *limits,
+static mla_status check_limits(const model *self, const model_limits *limits,
                                mla_error *err)
 {
-    MLAI_CHECK(!model->is_prepared, MLA_ERR_STATE, "the model is prepared already");
+    MLAI_CHECK(!self->is_prepared, MLA_ERR_STATE, "the model is prepared already");
     MLAI_CHECK(limits->max_sequences >= 1, MLA_ERR_ARGUMENT,
                "max_sequences is %d; at least 1", limits->max_sequences);
     MLAI_CHECK(limits->max_context_tokens >= 1 &&
-                   limits->max_context_tokens <= model->config.max_positions &&
+                   limits->max_context_tokens <= self->config.max_positions &&
                    limits->max_context_tokens <= INT32_MAX,
                MLA_ERR_ARGUMENT, "max_context_tokens is %lld; 1 to %lld for this model",
                (long long)limits->max_context_tokens,
-               (long long)model->config.max_positions);
+               (long long)self->config.max_positions);
     MLAI_CHECK(limits->num_pages >= 1, MLA_ERR_ARGUMENT, "num_pages is %lld; at least 1",
                (long long)limits->num_pages);
     return MLA_OK;
 }
 
-static mla_caps decode_caps(const model *model)
+static mla_caps decode_caps(const model *self)
 {
-    const model_config *config = &model->config;
-    const model_limits *limits = &model->limits;
+    const model_config *config = &self->config;
+    const model_limits *limits = &self->limits;
     mla_caps caps = MLA_INIT(mla_caps);
     caps.mode = MLA_DECODE;
     caps.kv_format = limits->kv_format;
@@ -51,19 +52,19 @@ static mla_caps decode_caps(const model *model)
     return caps;
 }
 
-static mla_status make_plan(model *model, mla_error *err)
+static mla_status make_plan(model *self, mla_error *err)
 {
     mla_session_options options = MLA_INIT(mla_session_options);
-    mla_caps caps = decode_caps(model);
+    mla_caps caps = decode_caps(self);
     mla_session *session = NULL;
     mla_ticket ticket = 0;
     mla_status status = MLA_OK;
-    options.progress = model->limits.progress;
-    options.progress_user = model->limits.progress_user;
-    MLAI_TRY(mla_session_open(model->context, &options, &session, err));
+    options.progress = self->limits.progress;
+    options.progress_user = self->limits.progress_user;
+    MLAI_TRY(mla_session_open(self->context, &options, &session, err));
     MLAI_TRY_OR(done, mla_session_add(session, &caps, NULL, &ticket, err));
     MLAI_TRY_OR(done, mla_session_prepare(session, err));
-    MLAI_TRY_OR(done, mla_session_publish(session, ticket, &model->plan, err));
+    MLAI_TRY_OR(done, mla_session_publish(session, ticket, &self->plan, err));
 done:
     mla_session_close(&session);
     return status;
@@ -76,10 +77,10 @@ static size_t max_mlp_width(const model_config *config)
     return max_size((size_t)config->intermediate_size, shared);
 }
 
-static void lay_out_experts(const model *model, carve *block, activations *act)
+static void lay_out_experts(const model *self, carve *block, activations *act)
 {
-    const model_config *config = &model->config;
-    size_t rows = (size_t)model->max_rows;
+    const model_config *config = &self->config;
+    size_t rows = (size_t)self->max_rows;
     size_t experts = (size_t)config->num_experts;
     size_t pairs = rows * (size_t)config->experts_per_token;
     size_t width = (size_t)config->moe_intermediate_size;
@@ -101,10 +102,10 @@ static void lay_out_experts(const model *model, carve *block, activations *act)
         carve_take(block, max_size((size_t)config->num_heads, 2 * experts), sizeof(gemm));
 }
 
-static void lay_out_rows(const model *model, carve *block, activations *act)
+static void lay_out_rows(const model *self, carve *block, activations *act)
 {
-    const model_config *config = &model->config;
-    size_t rows = (size_t)model->max_rows;
+    const model_config *config = &self->config;
+    size_t rows = (size_t)self->max_rows;
     size_t heads = (size_t)config->num_heads;
     size_t half = (size_t)config->qk_rope_head_dim / 2;
     size_t hidden_bytes = (size_t)config->hidden_size * sizeof(float);
@@ -123,9 +124,9 @@ static void lay_out_rows(const model *model, carve *block, activations *act)
     act->up = carve_take(block, rows, max_mlp_width(config) * sizeof(float));
 }
 
-static void lay_out_absorbed(const model *model, carve *block, activations *act)
+static void lay_out_absorbed(const model *self, carve *block, activations *act)
 {
-    const mla_requirements *needs = &model->needs;
+    const mla_requirements *needs = &self->needs;
     act->query = carve_take(block, needs->query.bytes, 1);
     act->latent_out = carve_take(block, needs->output.bytes, 1);
     act->lse = carve_take(block, needs->lse.bytes, 1);
@@ -136,13 +137,13 @@ static void lay_out_absorbed(const model *model, carve *block, activations *act)
     act->workspace = carve_take(block, needs->workspace.bytes, 1);
 }
 
-static void lay_out_unabsorbed(const model *model, carve *block, activations *act)
+static void lay_out_unabsorbed(const model *self, carve *block, activations *act)
 {
-    const model_config *config = &model->config;
+    const model_config *config = &self->config;
     size_t cell_bytes = MODEL_CHUNK_TOKENS * sizeof(float);
     size_t heads = (size_t)config->num_heads;
-    size_t rows = (size_t)model->max_rows;
-    size_t threads = (size_t)mlai_pool_num_threads(model->threads);
+    size_t rows = (size_t)self->max_rows;
+    size_t threads = (size_t)mlai_pool_num_threads(self->threads);
     size_t key_dims = (size_t)config->qk_nope_head_dim + (size_t)config->v_head_dim;
     act->rows = carve_take(block, (size_t)config_row_dim(config), cell_bytes);
     act->rope_keys = carve_take(block, (size_t)config->qk_rope_head_dim, cell_bytes);
@@ -152,122 +153,121 @@ static void lay_out_unabsorbed(const model *model, carve *block, activations *ac
     act->row_weight = carve_take(block, rows, heads * sizeof(float));
 }
 
-static void lay_out(const model *model, carve *block, activations *act)
+static void lay_out(const model *self, carve *block, activations *act)
 {
-    lay_out_rows(model, block, act);
-    lay_out_experts(model, block, act);
-    lay_out_absorbed(model, block, act);
-    lay_out_unabsorbed(model, block, act);
+    lay_out_rows(self, block, act);
+    lay_out_experts(self, block, act);
+    lay_out_absorbed(self, block, act);
+    lay_out_unabsorbed(self, block, act);
 }
 
-static mla_status take_activations(model *model, mla_error *err)
+static mla_status take_activations(model *self, mla_error *err)
 {
     carve count = {0};
-    activations *act = &model->act;
-    lay_out(model, &count, act);
+    activations *act = &self->act;
+    lay_out(self, &count, act);
     MLAI_CHECK(!count.is_overflown, MLA_ERR_ARGUMENT,
-               "the activations of %d rows do not fit an address space", model->max_rows);
-    MLAI_TRY(mlai_ledger_take(mlai_context_ledger(model->context), MLA_SPACE_HOST,
+               "the activations of %d rows do not fit an address space", self->max_rows);
+    MLAI_TRY(mlai_ledger_take(mlai_context_ledger(self->context), MLA_SPACE_HOST,
                               MLA_FOR_ACTIVATIONS, count.used_bytes, CARVE_ALIGN_BYTES,
-                              "the activations", &model->arena, err));
-    model->arena_bytes = count.used_bytes;
-    carve deal = {.base = model->arena};
-    lay_out(model, &deal, act);
-    rope_frequencies(&model->config.rope, model->config.qk_rope_head_dim, act->inv_freq);
-    model->rope_magnitude = rope_magnitude(&model->config.rope);
+                              "the activations", &self->arena, err));
+    self->arena_bytes = count.used_bytes;
+    carve deal = {.base = self->arena};
+    lay_out(self, &deal, act);
+    rope_frequencies(&self->config.rope, self->config.qk_rope_head_dim, act->inv_freq);
+    self->rope_magnitude = rope_magnitude(&self->config.rope);
     act->kv_scale[0] = 1.0F;
     return MLA_OK;
 }
 
-static mla_status bind_layer(model *model, layer_cache *layer, mla_error *err)
+static mla_status bind_layer(model *self, layer_cache *layer, mla_error *err)
 {
-    const mla_requirements *needs = &model->needs;
-    const activations *act = &model->act;
+    const mla_requirements *needs = &self->needs;
+    const activations *act = &self->act;
     mla_buffers buffers = MLA_INIT(mla_buffers);
     buffers.kv_pool = (mla_in){layer->pool, needs->kv_pool.bytes};
     buffers.query = (mla_in){act->query, needs->query.bytes};
     buffers.block_table = (mla_in){act->block_table, needs->block_table.bytes};
     buffers.context_lens = (mla_in){act->context_lens, needs->context_lens.bytes};
     buffers.query_starts = (mla_in){act->query_starts, needs->query_starts.bytes};
-    if (model->limits.kv_format == MLA_KV_FP8) {
+    if (self->limits.kv_format == MLA_KV_FP8) {
         buffers.kv_scale = (mla_in){act->kv_scale, sizeof(float)};
     }
     buffers.output = (mla_out){act->latent_out, needs->output.bytes};
     buffers.lse = (mla_out){act->lse, needs->lse.bytes};
     buffers.workspace = (mla_out){act->workspace, needs->workspace.bytes};
-    return mla_bind(model->plan, &buffers, &layer->binding, err);
+    return mla_bind(self->plan, &buffers, &layer->binding, err);
 }
 
-static mla_status take_caches(model *model, mla_error *err)
+static mla_status take_caches(model *self, mla_error *err)
 {
-    mlai_ledger *ledger = mlai_context_ledger(model->context);
-    const mla_need *need = &model->needs.kv_pool;
+    mlai_ledger *ledger = mlai_context_ledger(self->context);
+    const mla_need *need = &self->needs.kv_pool;
     void *layers = NULL;
     MLAI_TRY(mlai_ledger_take_zeroed(ledger, MLA_FOR_CONTEXT,
-                                     (size_t)model->config.num_layers, sizeof(layer_cache),
+                                     (size_t)self->config.num_layers, sizeof(layer_cache),
                                      "the table of layers", &layers, err));
-    model->layers = layers;
-    for (int32_t i = 0; i < model->config.num_layers; i++) {
+    self->layers = layers;
+    for (int32_t i = 0; i < self->config.num_layers; i++) {
         MLAI_TRY(mlai_ledger_take(ledger, need->space, MLA_FOR_KV, need->bytes,
                                   need->align_bytes, "a layer's KV pool",
-                                  &model->layers[i].pool, err));
-        MLAI_TRY(bind_layer(model, &model->layers[i], err));
+                                  &self->layers[i].pool, err));
+        MLAI_TRY(bind_layer(self, &self->layers[i], err));
     }
     return MLA_OK;
 }
 
-static mla_status read_needs(model *model, mla_error *err)
+static mla_status read_needs(model *self, mla_error *err)
 {
-    const model_config *config = &model->config;
-    model->needs = (mla_requirements)MLA_INIT(mla_requirements);
-    MLAI_TRY(mla_plan_requirements(model->plan, &model->needs, err));
-    const mla_need *carved[] = {&model->needs.query,        &model->needs.output,
-                                &model->needs.lse,          &model->needs.block_table,
-                                &model->needs.context_lens, &model->needs.query_starts,
-                                &model->needs.workspace};
+    const model_config *config = &self->config;
+    self->needs = (mla_requirements)MLA_INIT(mla_requirements);
+    MLAI_TRY(mla_plan_requirements(self->plan, &self->needs, err));
+    const mla_need *carved[] = {&self->needs.query,        &self->needs.output,
+                                &self->needs.lse,          &self->needs.block_table,
+                                &self->needs.context_lens, &self->needs.query_starts,
+                                &self->needs.workspace};
     for (size_t i = 0; i < sizeof carved / sizeof *carved; i++) {
         MLAI_CHECK(carved[i]->align_bytes <= CARVE_ALIGN_BYTES, MLA_ERR_INTERNAL,
                    "a buffer of the plan wants %u-byte alignment", carved[i]->align_bytes);
     }
-    model->row_bytes = mla_kv_row_bytes(model->limits.kv_format, config->kv_lora_rank,
-                                        config->qk_rope_head_dim);
+    self->row_bytes = mla_kv_row_bytes(self->limits.kv_format, config->kv_lora_rank,
+                                       config->qk_rope_head_dim);
     return MLA_OK;
 }
 
-mla_status model_prepare(model *model, const model_limits *limits, mla_error *err)
+mla_status model_prepare(model *self, const model_limits *limits, mla_error *err)
 {
     mla_status status = MLA_OK;
-    MLAI_TRY(check_limits(model, limits, err));
-    model->limits = *limits;
-    model->max_rows = limits->max_sequences > MODEL_CHUNK_TOKENS ? limits->max_sequences
-                                                                 : MODEL_CHUNK_TOKENS;
-    MLAI_TRY_OR(fail, make_plan(model, err));
-    MLAI_TRY_OR(fail, read_needs(model, err));
-    MLAI_TRY_OR(fail, take_activations(model, err));
-    MLAI_TRY_OR(fail, take_caches(model, err));
-    model->is_prepared = true;
+    MLAI_TRY(check_limits(self, limits, err));
+    self->limits = *limits;
+    self->max_rows = limits->max_sequences > MODEL_CHUNK_TOKENS ? limits->max_sequences
+                                                                : MODEL_CHUNK_TOKENS;
+    MLAI_TRY_OR(fail, make_plan(self, err));
+    MLAI_TRY_OR(fail, read_needs(self, err));
+    MLAI_TRY_OR(fail, take_activations(self, err));
+    MLAI_TRY_OR(fail, take_caches(self, err));
+    self->is_prepared = true;
     return MLA_OK;
 fail:
-    model_unprepare(model);
+    model_unprepare(self);
     return status;
 }
 
-void model_unprepare(model *model)
+void model_unprepare(model *self)
 {
-    mlai_ledger *ledger = mlai_context_ledger(model->context);
-    const mla_need *need = &model->needs.kv_pool;
-    for (int32_t i = 0; model->layers && i < model->config.num_layers; i++) {
-        mla_unbind(&model->layers[i].binding);
+    mlai_ledger *ledger = mlai_context_ledger(self->context);
+    const mla_need *need = &self->needs.kv_pool;
+    for (int32_t i = 0; self->layers && i < self->config.num_layers; i++) {
+        mla_unbind(&self->layers[i].binding);
         mlai_ledger_give(ledger, need->space, MLA_FOR_KV, need->bytes,
-                         model->layers[i].pool);
+                         self->layers[i].pool);
     }
     mlai_ledger_give(ledger, MLA_SPACE_HOST, MLA_FOR_CONTEXT,
-                     (size_t)model->config.num_layers * sizeof *model->layers,
-                     model->layers);
-    mlai_ledger_give(ledger, MLA_SPACE_HOST, MLA_FOR_ACTIVATIONS, model->arena_bytes,
-                     model->arena);
-    mla_plan_release(&model->plan);
-    model->layers = NULL;
-    model->arena = NULL;
-    model->is_prepared = false;
+                     (size_t)self->config.num_layers * sizeof *self->layers, self->layers);
+    mlai_ledger_give(ledger, MLA_SPACE_HOST, MLA_FOR_ACTIVATIONS, self->arena_bytes,
+                     self->arena);
+    mla_plan_release(&self->plan);
+    self->layers = NULL;
+    self->arena = NULL;
+    self->is_prepared = false;
 }

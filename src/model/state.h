@@ -76,10 +76,10 @@ struct model {
 };
 
 /* A pass over num_rows rows, whose tokens, angles and slots are in place. */
-typedef struct pass {
+typedef struct model_pass {
     model *model;
     int32_t num_rows;
-} pass;
+} model_pass;
 
 static inline int32_t config_head_dim(const model_config *config)
 {
@@ -92,21 +92,21 @@ static inline int32_t config_row_dim(const model_config *config)
 }
 
 /* Gives back what model_prepare took. */
-void model_unprepare(model *model);
+void model_unprepare(model *self);
 
 /* layer.c: what both forms share. */
-mla_status layer_check_tokens(const model *model, const int32_t *tokens, int32_t num,
+mla_status layer_check_tokens(const model *self, const int32_t *tokens, int32_t num,
                               mla_error *err);
-void layer_embed(const pass *pass, const int32_t *tokens);
+void layer_embed(const model_pass *pass, const int32_t *tokens);
 /* hidden -> q and the cache rows of this pass, both rotated. */
-mla_status layer_project(const pass *pass, int32_t layer, mla_error *err);
+mla_status layer_project(const model_pass *pass, int32_t layer, mla_error *err);
 /* attended -> hidden, then the MLP. */
-void layer_finish(const pass *pass, int32_t layer);
+void layer_finish(const model_pass *pass, int32_t layer);
 /* Rows [first, first + num) -> logits [num][vocab]. */
-void layer_logits(const pass *pass, int32_t first, int32_t num, float *logits);
+void layer_logits(const model_pass *pass, int32_t first, int32_t num, float *logits);
 
 /* experts.c: normed -> added to hidden. */
-void experts_run(const pass *pass, const layer_weights *weights);
-void mlp_run(const pass *pass, const mlp_weights *weights);
+void experts_run(const model_pass *pass, const layer_weights *weights);
+void mlp_run(const model_pass *pass, const mlp_weights *weights);
 
 #endif
