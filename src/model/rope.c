@@ -59,8 +59,8 @@ void rope_angles(const double *inv_freq, int32_t rope_dim, float magnitude,
 {
     for (int32_t i = 0; i < rope_dim / 2; i++) {
         double angle = (double)position * inv_freq[i];
-        angles[(size_t)2 * i] = (float)(cos(angle) * (double)magnitude);
-        angles[(size_t)2 * i + 1] = (float)(sin(angle) * (double)magnitude);
+        angles[2 * i] = (float)(cos(angle) * (double)magnitude);
+        angles[2 * i + 1] = (float)(sin(angle) * (double)magnitude);
     }
 }
 
@@ -68,10 +68,10 @@ void rope_rotate(const float *angles, int32_t rope_dim, bool is_interleaved, flo
 {
     int32_t half = rope_dim / 2;
     for (int32_t i = 0; i < half; i++) {
-        float *a = is_interleaved ? &x[(size_t)2 * i] : &x[i];
+        float *a = is_interleaved ? &x[2 * i] : &x[i];
         float *b = is_interleaved ? a + 1 : a + half;
-        float cosine = angles[(size_t)2 * i];
-        float sine = angles[(size_t)2 * i + 1];
+        float cosine = angles[2 * i];
+        float sine = angles[2 * i + 1];
         float first = *a;
         *a = first * cosine - *b * sine;
         *b = first * sine + *b * cosine;

@@ -80,7 +80,8 @@ static void make_heap(const float *logits, int32_t vocab_size, sampling_candidat
 /* Relative to the most likely candidate, whose weight is 1. */
 static double weight_of(float logit, float best, float temperature)
 {
-    return exp(((double)logit - (double)best) / (double)temperature);
+    double weight = exp(((double)logit - (double)best) / (double)temperature);
+    return weight >= 0.0 ? weight : 0.0; /* NaN weighs nothing */
 }
 
 static double sum_of_weights(const sampling_candidate *items, int32_t num, float best,
