@@ -1,9 +1,82 @@
+/* main.c - the program mla: a table of subcommands. */
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "cli/build_info.h"
+#include "cli/command.h"
+#include "cli/complain.h"
 #include "mla/mla.h"
 
-int main(void)
+typedef struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *what;
+} command;
+
+static const command commands[] = {
+    {"generate", command_generate, "answer prompts with a model"},
+    {"score", command_score, "how likely a model finds a text"},
+    {"tokenize", command_tokenize, "text to token ids, and back"},
+    {"attend", command_attend, "one attention call on arrays from files"},
+    {"memory", command_memory, "every byte by name, from loading to closing"},
+    {"doctor", command_doctor, "what this machine and this build offer"},
+    {"bench", command_bench, "how fast, and what share of the machine's limit"},
+};
+enum { NUM_COMMANDS = sizeof commands / sizeof commands[0] };
+
+static int print_help(void)
 {
-    printf("mla %d.%d.%d\n", MLA_VERSION_MAJOR, MLA_VERSION_MINOR, MLA_VERSION_PATCH);
-    return 0;
+    (void)printf("usage: mla SUBCOMMAND [OPTION...]\n\n");
+    for (int i = 0; i < NUM_COMMANDS; i++) {
+        (void)printf("  %-10s %s\n", commands[i].name, commands[i].what);
+    }
+    (void)printf("\n`mla SUBCOMMAND --help` lists the options of one.\n");
+    return COMMAND_OK;
+}
+
+static int print_version(void)
+{
+    (void)printf("mla %d.%d.%d (%s)\n", MLA_VERSION_MAJOR, MLA_VERSION_MINOR,
+                 MLA_VERSION_PATCH, MLA_BUILD_COMMIT);
+    return COMMAND_OK;
+}
+
+static int run_command(const command *found, int argc, char **argv)
+{
+    static char title[32];
+    (void)snprintf(title, sizeof title, "mla %s", found->name);
+    argv[0] = title;
+    complain_as(title);
+    return found->run(argc, argv);
+}
+
+static int dispatch(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "";
+    if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h")) {
+        return print_help();
+    }
+    if (!strcmp(name, "--version") || !strcmp(name, "version") || !strcmp(name, "-V")) {
+        return print_version();
+    }
+    for (int i = 0; i < NUM_COMMANDS; i++) {
+        if (!strcmp(name, commands[i].name)) {
+            return run_command(&commands[i], argc - 1, argv + 1);
+        }
+    }
+    if (argc > 1) {
+        return complain_misuse("'%s' is not a subcommand; `mla help` lists them", name);
+    }
+    return complain_misuse("no subcommand is given; `mla help` lists them");
+}
+
+int main(int argc, char **argv)
+{
+    int result = dispatch(argc, argv);
+    if (fflush(stdout) || ferror(stdout)) {
+        int number = errno;
+        result = complain_text("standard output cannot be written: %s", strerror(number));
+    }
+    return result;
 }

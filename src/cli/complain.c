@@ -1,0 +1,55 @@
+#include "cli/complain.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "cli/command.h"
+
+static const char *complain_title = "mla";
+
+void complain_as(const char *title)
+{
+    complain_title = title;
+}
+
+/* Control characters of a file name or a value must not make a second line. */
+static void flatten(char *text)
+{
+    for (; *text; text++) {
+        if ((unsigned char)*text < ' ' || *text == 0x7f) {
+            *text = '?';
+        }
+    }
+}
+
+static void print_line(const char *format, va_list values)
+{
+    char text[768];
+    (void)vsnprintf(text, sizeof text, format, values);
+    flatten(text);
+    (void)fflush(stdout);
+    (void)fprintf(stderr, "%s: %s\n", complain_title, text);
+}
+
+int complain_text(const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    print_line(format, values);
+    va_end(values);
+    return COMMAND_FAILED;
+}
+
+int complain_misuse(const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    print_line(format, values);
+    va_end(values);
+    return COMMAND_MISUSED;
+}
+
+int complain(const mla_error *err)
+{
+    return complain_text("%s", err->message);
+}
