@@ -1,0 +1,160 @@
+/* attend.c - `mla attend`: one attention call on the arrays of a directory. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "cli/arguments.h"
+#include "cli/attend_run.h"
+#include "cli/command.h"
+#include "cli/complain.h"
+#include "cli/model_options.h"
+
+enum { KEY_ISA = 0x100, KEY_THREADS, KEY_DEVICE, MAX_PATH = 4096 };
+
+typedef struct attend_options {
+    const char *dir;
+    uint32_t isa_mask; /* 0: the best there is */
+    int32_t num_threads;
+    mla_backend backend;
+} attend_options;
+
+static const struct argp_option options[] = {
+    {"isa", KEY_ISA, "c|avx2", 0, "instruction set (default: the best there is)", 0},
+    {"threads", KEY_THREADS, "N", 0, "threads (default: all allowed CPUs)", 0},
+    {"device", KEY_DEVICE, "cpu|cuda", 0, "where to run (default cpu)", 0},
+    {0},
+};
+
+typedef struct word {
+    const char *name;
+    uint32_t value;
+} word;
+static const word isas[] = {{"c", MLA_ISA_C}, {"avx2", MLA_ISA_C | MLA_ISA_AVX2}, {0}};
+static const word devices[] = {{"cpu", MLA_BACKEND_CPU}, {"cuda", MLA_BACKEND_CUDA}, {0}};
+
+static error_t parse_word(const char *option, const char *text, const word *words,
+                          uint32_t *out)
+{
+    for (const word *at = words; at->name; at++) {
+        if (!strcmp(text, at->name)) {
+            *out = at->value;
+            return 0;
+        }
+    }
+    (void)complain_misuse("%s '%s' is neither %s nor %s", option, text, words[0].name,
+                          words[1].name);
+    return EINVAL;
+}
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+    attend_options *out = state->input;
+    const arguments_slot slots[] = {{"DIR", &out->dir}};
+    uint32_t backend = 0;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        return arguments_begin(state);
+    case KEY_ISA:
+        return parse_word("--isa", text, isas, &out->isa_mask);
+    case KEY_THREADS:
+        return arguments_integer32("--threads", text, 1, OPTIONS_MAX_THREADS,
+                                   &out->num_threads);
+    case KEY_DEVICE:
+        if (parse_word("--device", text, devices, &backend) != 0) {
+            return EINVAL;
+        }
+        out->backend = (mla_backend)backend;
+        return 0;
+    case ARGP_KEY_ARG:
+        return arguments_fill(slots, 1, text);
+    case ARGP_KEY_END:
+        return arguments_check_filled(slots, 1);
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp attend_argp = {
+    .options = options,
+    .parser = parse,
+    .args_doc = "DIR",
+    .doc =
+        "Reads case.json, q.npy, kv.npy, block_table.npy, context_lens.npy and "
+        "query_starts.npy of DIR (kv_scale.npy and query_scale.npy where the formats want "
+        "them) and writes out.npy and lse.npy there.",
+};
+
+static mla_status open_context(const attend_options *wanted, mla_context **out,
+                               mla_error *err)
+{
+    mla_device_info info = MLA_INIT(mla_device_info);
+    MLAI_TRY(mla_query_device(wanted->backend, 0, &info, err));
+    MLAI_CHECK((wanted->isa_mask & ~info.isa_mask) == 0, MLA_ERR_UNSUPPORTED,
+               "--isa avx2: this CPU or operating system lacks AVX2, FMA or F16C (%s)",
+               info.name);
+    mla_context_options context = MLA_INIT(mla_context_options);
+    context.backend = wanted->backend;
+    context.num_threads = wanted->num_threads;
+    context.isa_mask = wanted->isa_mask;
+    return mla_context_create(&context, out, err);
+}
+
+static mla_status write_array(const char *dir, const char *name, const npy_source *source,
+                              mla_error *err)
+{
+    static char path[MAX_PATH];
+    int length = snprintf(path, sizeof path, "%s/%s", dir, name);
+    MLAI_CHECK(length < MAX_PATH, MLA_ERR_ARGUMENT, "a path of %d characters is too long",
+               length);
+    return npy_write(path, source, err);
+}
+
+static mla_status write_result(const attend_case *attend, const attend_result *result,
+                               mla_error *err)
+{
+    const attend_shape *shape = &attend->shape;
+    npy_source out = {.type = NPY_F32,
+                      .num_dims = 3,
+                      .dims = {shape->num_query_rows, shape->heads, shape->latent_dim},
+                      .data = result->out};
+    npy_source lse = {.type = NPY_F32,
+                      .num_dims = 2,
+                      .dims = {shape->num_query_rows, shape->heads},
+                      .data = result->lse};
+    MLAI_TRY(write_array(attend->dir, "out.npy", &out, err));
+    return write_array(attend->dir, "lse.npy", &lse, err);
+}
+
+static mla_status attend_files(attend_case *attend, mla_error *err)
+{
+    attend_result result = {0};
+    mla_status status = attend_case_read(attend, err);
+    if (status == MLA_OK) {
+        status = attend_run(attend, &result, err);
+    }
+    if (status == MLA_OK) {
+        status = write_result(attend, &result, err);
+    }
+    attend_result_free(&result);
+    attend_case_free(attend);
+    return status;
+}
+
+int command_attend(int argc, char **argv)
+{
+    attend_options wanted = {.backend = MLA_BACKEND_CPU};
+    if (!arguments_parse(&attend_argp, argc, argv, &wanted)) {
+        return COMMAND_MISUSED;
+    }
+    mla_error error = {0};
+    attend_case attend = {.dir = wanted.dir};
+    mla_status status = open_context(&wanted, &attend.context, &error);
+    if (status == MLA_OK) {
+        status = attend_files(&attend, &error);
+    }
+    mla_status closed =
+        mla_context_destroy(&attend.context, status == MLA_OK ? &error : NULL);
+    status = status == MLA_OK ? closed : status;
+    return status == MLA_OK ? COMMAND_OK : complain(&error);
+}

@@ -1,0 +1,78 @@
+#include "cli/memory_table.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+enum { KIB = 1024, TEXT_BYTES = 32 };
+
+/* "14.4 MiB"; "812 B". */
+static void write_human(uint64_t bytes, char out[TEXT_BYTES])
+{
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
+    double value = (double)bytes;
+    int unit = -1;
+    while (value >= KIB && unit < 3) {
+        value /= KIB;
+        unit++;
+    }
+    if (unit < 0) {
+        (void)snprintf(out, TEXT_BYTES, "%llu B", (unsigned long long)bytes);
+    } else {
+        (void)snprintf(out, TEXT_BYTES, "%.1f %s", value, units[unit]);
+    }
+}
+
+static void print_row(const char *name, uint64_t now, uint64_t peak)
+{
+    char now_text[TEXT_BYTES];
+    char peak_text[TEXT_BYTES];
+    write_human(now, now_text);
+    write_human(peak, peak_text);
+    (void)printf("  %-12s %10s %14llu    peak %10s %14llu\n", name, now_text,
+                 (unsigned long long)now, peak_text, (unsigned long long)peak);
+}
+
+static bool is_shown(const memory_snapshot *snapshot, mla_purpose purpose)
+{
+    return purpose == MLA_FOR_SESSION || memory_snapshot_peak(snapshot, purpose) > 0;
+}
+
+void memory_table_print(const memory_snapshot *snapshot)
+{
+    char named[TEXT_BYTES];
+    char resident[TEXT_BYTES];
+    (void)printf("%s\n", snapshot->phase);
+    for (int i = 0; i < MLA_NUM_PURPOSES; i++) {
+        mla_purpose purpose = (mla_purpose)i;
+        if (is_shown(snapshot, purpose)) {
+            print_row(mla_purpose_name(purpose), memory_snapshot_now(snapshot, purpose),
+                      memory_snapshot_peak(snapshot, purpose));
+        }
+    }
+    write_human(snapshot->named_bytes, named);
+    write_human(snapshot->rss_bytes, resident);
+    (void)printf("  %s are named; the process holds %s\n\n", named, resident);
+    (void)fflush(stdout);
+}
+
+void memory_table_summarise(const memory_snapshot *snapshots, int num)
+{
+    char text[TEXT_BYTES];
+    (void)printf("%-12s", "now");
+    for (int i = 0; i < num; i++) {
+        (void)printf(" %11s", snapshots[i].phase);
+    }
+    (void)printf("\n");
+    for (int i = 0; i < MLA_NUM_PURPOSES; i++) {
+        mla_purpose purpose = (mla_purpose)i;
+        if (!is_shown(&snapshots[num - 1], purpose)) {
+            continue;
+        }
+        (void)printf("%-12s", mla_purpose_name(purpose));
+        for (int j = 0; j < num; j++) {
+            write_human(memory_snapshot_now(&snapshots[j], purpose), text);
+            (void)printf(" %11s", text);
+        }
+        (void)printf("\n");
+    }
+}

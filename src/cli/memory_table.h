@@ -1,0 +1,13 @@
+/* memory_table.h - snapshots of the ledger as text. */
+#ifndef MLA_CLI_MEMORY_TABLE_H
+#define MLA_CLI_MEMORY_TABLE_H
+
+#include "cli/memory_snapshot.h"
+
+/* The classes that hold or held something, and `session` always. */
+void memory_table_print(const memory_snapshot *snapshot);
+
+/* Each class from phase to phase, in human units: [num] snapshots. */
+void memory_table_summarise(const memory_snapshot *snapshots, int num);
+
+#endif

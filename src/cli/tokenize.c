@@ -1,0 +1,123 @@
+/* tokenize.c - `mla tokenize`: text on standard input to token ids, and back. */
+#include <stdio.h>
+
+#include "base/status.h"
+#include "cli/byte_buffer.h"
+#include "cli/command.h"
+#include "cli/complain.h"
+#include "cli/id_list.h"
+#include "cli/loaded_model.h"
+#include "cli/token_text.h"
+
+enum { KEY_BOS = 0x100, KEY_DECODE, KEY_JSON };
+
+typedef struct tokenize_options {
+    model_options model;
+    bool adds_bos, is_decode;
+} tokenize_options;
+
+static const struct argp_option options[] = {
+    {"bos", KEY_BOS, NULL, 0, "put BOS in front, unless the text begins with it", 0},
+    {"decode", KEY_DECODE, NULL, 0, "ids in (that object, an array or numbers), text out",
+     0},
+    {"json", KEY_JSON, NULL, 0, "ids are always JSON; for symmetry", 0},
+    {0},
+};
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+    tokenize_options *out = state->input;
+    const arguments_slot slots[] = {{"MODEL", &out->model.dir}};
+    switch (key) {
+    case ARGP_KEY_INIT:
+        return arguments_begin(state);
+    case KEY_BOS:
+        out->adds_bos = true;
+        return 0;
+    case KEY_DECODE:
+        out->is_decode = true;
+        return 0;
+    case KEY_JSON:
+        return 0;
+    case ARGP_KEY_ARG:
+        return arguments_fill(slots, 1, text);
+    case ARGP_KEY_END:
+        return arguments_check_filled(slots, 1);
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp tokenize_argp = {
+    .options = options,
+    .parser = parse,
+    .args_doc = "MODEL",
+    .doc = "Text on standard input becomes {\"ids\": [...]} on standard output; special "
+           "tokens in the text become their ids.",
+};
+
+static void print_ids(const token_list *list)
+{
+    (void)fputs("{\"ids\": [", stdout);
+    for (size_t i = 0; i < list->num; i++) {
+        (void)printf("%s%d", i ? ", " : "", (int)list->ids[i]);
+    }
+    (void)fputs("]}\n", stdout);
+}
+
+static mla_status encode(const loaded_model *loaded, bool adds_bos, const byte_buffer *text,
+                         mla_error *err)
+{
+    token_list list = {0};
+    unsigned flags = TOKENIZER_PARSE_SPECIAL | (adds_bos ? TOKENIZER_ADD_BOS : 0U);
+    MLAI_TRY(tokenizer_encode(loaded->tokenizer, text->data, text->num, flags, &list, err));
+    print_ids(&list);
+    token_list_free(&list);
+    return MLA_OK;
+}
+
+static mla_status decode(const loaded_model *loaded, const byte_buffer *text,
+                         mla_error *err)
+{
+    id_list ids = {.context = loaded->context};
+    token_text out = {.bytes = {.context = loaded->context}};
+    mla_status status = id_list_parse(&ids, text->data, text->num, err);
+    for (size_t i = 0; status == MLA_OK && i < ids.num; i++) {
+        status = token_text_add_any(&out, loaded->tokenizer, ids.ids[i], err);
+    }
+    if (status == MLA_OK) {
+        status = token_text_finish(&out, err);
+    }
+    if (status == MLA_OK && out.bytes.num > 0) {
+        (void)fwrite(out.bytes.data, 1, out.bytes.num, stdout);
+    }
+    byte_buffer_free(&out.bytes);
+    id_list_free(&ids);
+    return status;
+}
+
+static mla_status tokenize(loaded_model *loaded, const tokenize_options *wanted,
+                           mla_error *err)
+{
+    MLAI_TRY(loaded_model_open(loaded, &wanted->model, err));
+    byte_buffer text = {.context = loaded->context};
+    mla_status status = byte_buffer_read(&text, "-", err);
+    if (status == MLA_OK) {
+        status = wanted->is_decode ? decode(loaded, &text, err)
+                                   : encode(loaded, wanted->adds_bos, &text, err);
+    }
+    byte_buffer_free(&text);
+    return status;
+}
+
+int command_tokenize(int argc, char **argv)
+{
+    tokenize_options wanted = {.model = {.num_threads = 1}};
+    if (!arguments_parse(&tokenize_argp, argc, argv, &wanted)) {
+        return COMMAND_MISUSED;
+    }
+    loaded_model loaded = {0};
+    mla_error error = {0};
+    mla_status status = tokenize(&loaded, &wanted, &error);
+    return loaded_model_end(&loaded, status, &error);
+}
