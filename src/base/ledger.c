@@ -110,8 +110,10 @@ static void enter(mlai_ledger_cell *cell, uint64_t bytes)
 static void strike(mlai_ledger *ledger, mla_space space, mla_purpose purpose,
                    uint64_t bytes)
 {
-    atomic_fetch_sub(&ledger->space_now_bytes[space], bytes);
+    /* The cell first: a cell that still counted what its space no longer does could be
+     * seen, and its peak recorded, above the limit. */
     atomic_fetch_sub(&ledger->cell[space][purpose].now_bytes, bytes);
+    atomic_fetch_sub(&ledger->space_now_bytes[space], bytes);
     atomic_fetch_add(&ledger->cell[space][purpose].num_frees, 1);
 }
 
