@@ -131,5 +131,30 @@ sed -i '/leak/d; s/mla_run/mla_other/' a.c
 cc -shared -fPIC a.c -o build/release/libmla.so
 refuses symbols 'declares mla_run, which libmla.so does not' 'a function that is missing'
 
+# What CI reports: the sum of all runs on the last line, and a status that says the same.
+mkdir -p "$temp/ci/.ci"
+cp "$source/.ci/run" "$temp/ci/.ci/"
+reports() { # the last line, what the three steps print and how they end
+    num=$((num + 1))
+    printf '#!/bin/sh\ncase "$*" in\ncheck) %s ;;\ntest) %s ;;\n*) %s ;;\nesac\n' "$2" "$3" "$4" \
+        >"$temp/ci/dev"
+    chmod +x "$temp/ci/dev"
+    status=0
+    "$temp/ci/.ci/run" >"$temp/out" 2>&1 || status=1
+    want=1
+    case "$1" in *', 0 failed') want=0 ;; esac
+    if [ "$(tail -n 1 "$temp/out")" != "$1" ] || [ "$status" -ne "$want" ]; then
+        echo "CI should have said '$1' with status $want, and ended with status $status:"
+        cat "$temp/out"
+        failed=1
+    fi
+}
+well='echo "check: format ok"'
+of() { echo "echo '$1% tests passed, $2 tests failed out of $3'"; }
+reports '13 passed, 0 failed' "$well" "$(of 100 0 5)" "$(of 100 0 3); $(of 100 0 4)"
+reports '11 passed, 2 failed' "$well" "$(of 100 0 5); exit 0" "$(of 33 2 3); $(of 100 0 4); exit 1"
+reports '12 passed, 1 failed' 'echo "check: format FAILED"; exit 1' "$(of 100 0 5)" "$(of 100 0 7)"
+reports '6 passed, 1 failed' "$well" "$(of 100 0 5)" 'echo "does not build"; exit 1'
+
 echo "$num trials"
 exit "$failed"
