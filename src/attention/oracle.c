@@ -59,7 +59,7 @@ static void read_key(const problem *in, const unsigned char *row, int32_t first,
 {
     int32_t latent_dim = in->caps->latent_dim;
     const unsigned char *scales = row + latent_dim;
-    const unsigned char *rope = scales + latent_dim / GROUP * (int32_t)sizeof(float);
+    const unsigned char *rope = scales + (size_t)latent_dim / GROUP * sizeof(float);
     for (int32_t i = 0; i < CHUNK; i++) {
         int32_t column = first + i;
         switch (in->caps->kv_format) {

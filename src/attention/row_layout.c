@@ -75,13 +75,13 @@ static void decode_groups(const unsigned char *row, int32_t latent_dim, int32_t 
                           float *out)
 {
     const unsigned char *scales = row + latent_dim;
-    int32_t num_groups = latent_dim / GROUP;
-    for (int32_t g = 0; g < num_groups; g++) {
+    size_t num_groups = (size_t)latent_dim / GROUP;
+    for (size_t g = 0; g < num_groups; g++) {
         float scale;
-        memcpy(&scale, scales + (size_t)g * sizeof scale, sizeof scale);
+        memcpy(&scale, scales + g * sizeof scale, sizeof scale);
         decode_e4m3(row + g * GROUP, GROUP, scale, out + g * GROUP);
     }
-    decode_bf16(scales + (size_t)num_groups * sizeof(float), rope_dim, out + latent_dim);
+    decode_bf16(scales + num_groups * sizeof(float), rope_dim, out + latent_dim);
 }
 
 /* The largest magnitude lands on 448. An infinity must not make the others zero: it
@@ -102,13 +102,13 @@ static void encode_groups(const float *in, int32_t latent_dim, int32_t rope_dim,
                           unsigned char *row)
 {
     unsigned char *scales = row + latent_dim;
-    int32_t num_groups = latent_dim / GROUP;
-    for (int32_t g = 0; g < num_groups; g++) {
+    size_t num_groups = (size_t)latent_dim / GROUP;
+    for (size_t g = 0; g < num_groups; g++) {
         float scale = group_scale(in + g * GROUP);
-        memcpy(scales + (size_t)g * sizeof scale, &scale, sizeof scale);
+        memcpy(scales + g * sizeof scale, &scale, sizeof scale);
         encode_e4m3(in + g * GROUP, GROUP, scale, row + g * GROUP);
     }
-    encode_bf16(in + latent_dim, rope_dim, scales + (size_t)num_groups * sizeof(float));
+    encode_bf16(in + latent_dim, rope_dim, scales + num_groups * sizeof(float));
 }
 
 void mlai_row_decode(mla_kv_format format, int32_t latent_dim, int32_t rope_dim,

@@ -140,6 +140,8 @@ static mla_status admit(mlai_ledger *ledger, mla_space space, mla_purpose purpos
     return MLA_OK;
 }
 
+/* An eighth parameter: the seven say what is entered in the books, the last is err. */
+// NOLINTNEXTLINE(readability-function-size)
 mla_status mlai_ledger_take(mlai_ledger *ledger, mla_space space, mla_purpose purpose,
                             size_t bytes, size_t align_bytes, const char *what, void **out,
                             mla_error *err)

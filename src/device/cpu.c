@@ -12,7 +12,8 @@ enum { XCR0_SSE_YMM = 0x6, XCR0_ZMM = 0xe6 };
 
 static uint64_t os_saved_registers(void)
 {
-    uint32_t low, high;
+    uint32_t low;
+    uint32_t high;
     __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
     return (uint64_t)high << 32 | low;
 }
@@ -24,7 +25,11 @@ static bool has_all(uint32_t bits, uint32_t wanted)
 
 uint32_t mlai_cpu_isa(void)
 {
-    uint32_t a, b, c, d, leaf7_b;
+    uint32_t a;
+    uint32_t b;
+    uint32_t c;
+    uint32_t d;
+    uint32_t leaf7_b;
     uint32_t isa = MLA_ISA_C;
     if (!__get_cpuid(1, &a, &b, &c, &d) || !has_all(c, bit_OSXSAVE | bit_AVX)) {
         return isa;
@@ -67,14 +72,17 @@ int32_t mlai_cpu_count(void)
 void mlai_cpu_name(char name[64])
 {
     uint32_t words[12] = {0};
-    uint32_t a, b, c, d;
+    uint32_t a;
+    uint32_t b;
+    uint32_t c;
+    uint32_t d;
     if (!__get_cpuid(0x80000000U, &a, &b, &c, &d) || a < 0x80000004U) {
         memcpy(name, "CPU", 4);
         return;
     }
     for (uint32_t i = 0; i < 3; i++) {
-        __cpuid(0x80000002U + i, words[4 * i], words[4 * i + 1], words[4 * i + 2],
-                words[4 * i + 3]);
+        uint32_t *part = words + 4 * (size_t)i;
+        __cpuid(0x80000002U + i, part[0], part[1], part[2], part[3]);
     }
     memcpy(name, words, 48);
     name[48] = '\0';

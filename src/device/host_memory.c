@@ -42,7 +42,7 @@ uint64_t mlai_host_memory_field(const char *text, const char *name)
 
 void mlai_host_memory(uint64_t *total_bytes, uint64_t *free_bytes)
 {
-    char text[TEXT_BYTES];
+    char text[TEXT_BYTES] = {0};
     ssize_t length = -1;
     int file = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
     if (file >= 0) {

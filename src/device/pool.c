@@ -126,7 +126,8 @@ static int start_workers(mlai_pool *pool)
 {
     enum { STACK_BYTES = 1 << 20 };
     static const int own_faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT};
-    sigset_t blocked, old;
+    sigset_t blocked;
+    sigset_t old;
     (void)sigfillset(&blocked);
     for (size_t i = 0; i < sizeof own_faults / sizeof own_faults[0]; i++) {
         (void)sigdelset(&blocked, own_faults[i]);

@@ -121,7 +121,7 @@ static int by_name(const void *a, const void *b)
 static mla_status sort_tensors(checkpoint *set, mla_error *err)
 {
     void *memory = NULL;
-    MLAI_TRY(take(set->ledger, set->num + 1, sizeof *set->sorted, &memory, err));
+    MLAI_TRY(take(set->ledger, set->num + 1, sizeof(void *), &memory, err));
     set->sorted = memory;
     size_t num = 0;
     for (size_t i = 0; i < set->num_files; i++) {
@@ -129,7 +129,7 @@ static mla_status sort_tensors(checkpoint *set, mla_error *err)
             set->sorted[num++] = &set->headers[i].tensors[j];
         }
     }
-    sort_pointers((const void **)set->sorted, num, by_name);
+    sort_pointers(memory, num, by_name);
     for (size_t i = 1; i < num; i++) {
         const stored_tensor *before = set->sorted[i - 1];
         MLAI_CHECK(strcmp(before->name, set->sorted[i]->name) != 0, MLA_ERR_CORRUPT,
@@ -191,7 +191,7 @@ void checkpoint_close(checkpoint *set)
         }
     }
     give(ledger, set->headers, set->num_files, sizeof *set->headers);
-    give(ledger, set->sorted, set->num + 1, sizeof *set->sorted);
+    give(ledger, set->sorted, set->num + 1, sizeof(void *));
     give(ledger, (void *)set->shards, set->num_indexed, sizeof *set->shards);
     mapped_files_close(&set->mapped);
     document_close(&set->index);

@@ -129,21 +129,21 @@ FORCE_INLINE void value_block(const mlai_values *job, size_t q, size_t column,
 
 static void value_six(const mlai_values *job, size_t q, size_t column)
 {
-    for (size_t v = 0; v < COLUMN_STRIP; v += 2 * LANES) {
+    for (size_t v = 0; v < COLUMN_STRIP; v += (size_t)2 * LANES) {
         value_block(job, q, column + v, 6, 2);
     }
 }
 
 static void value_four(const mlai_values *job, size_t q, size_t column)
 {
-    for (size_t v = 0; v < COLUMN_STRIP; v += 2 * LANES) {
+    for (size_t v = 0; v < COLUMN_STRIP; v += (size_t)2 * LANES) {
         value_block(job, q, column + v, 4, 2);
     }
 }
 
 static void value_two(const mlai_values *job, size_t q, size_t column)
 {
-    for (size_t v = 0; v < COLUMN_STRIP; v += 4 * LANES) {
+    for (size_t v = 0; v < COLUMN_STRIP; v += (size_t)4 * LANES) {
         value_block(job, q, column + v, 2, 4);
     }
 }

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "attention/visibility.h"
 #include "mla/mla.h"
 
 enum {
@@ -33,12 +34,6 @@ typedef struct mlai_kv_view {
     mla_kv_format format;
     float scale; /* MLA_KV_FP8: value = e4m3 * scale; else 1 */
 } mlai_kv_view;
-
-/* Keys [begin, end) of a request, counted from its key 0 on this rank; empty where
- * begin >= end. */
-typedef struct mlai_key_range {
-    int64_t begin, end;
-} mlai_key_range;
 
 typedef struct mlai_attend_task {
     const mlai_kv_view *kv;

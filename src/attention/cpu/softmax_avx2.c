@@ -34,7 +34,7 @@ static inline float scale_and_mask(float *score, uint64_t counted, float scale)
 {
     const __m256 nothing = _mm256_set1_ps(-INFINITY);
     __m256 top = nothing;
-    for (int i = 0; i < NUM_VECTORS; i++) {
+    for (size_t i = 0; i < NUM_VECTORS; i++) {
         __m256 scaled =
             _mm256_mul_ps(_mm256_load_ps(score + i * LANES), _mm256_set1_ps(scale));
         scaled = _mm256_blendv_ps(nothing, scaled, lanes_of(counted >> (i * LANES)));
@@ -52,7 +52,7 @@ float mlai_softmax_step_avx2(float *score, uint64_t counted, float scale, float 
     float base = new_top == -INFINITY ? 0.0F : new_top;
     const __m256 wide_base = _mm256_set1_ps(base);
     __m256 sums = _mm256_setzero_ps();
-    for (int i = 0; i < NUM_VECTORS; i++) {
+    for (size_t i = 0; i < NUM_VECTORS; i++) {
         __m256 p =
             mlai_exp_avx2(_mm256_sub_ps(_mm256_load_ps(score + i * LANES), wide_base));
         _mm256_store_ps(score + i * LANES, p);

@@ -1,0 +1,116 @@
+#include "attention/plan.h"
+
+#include <stdio.h>
+
+#include "attention/row_layout.h"
+#ifdef MLA_RETAIN_PRIMING
+#include "attention/retain.h"
+#endif
+#include "base/sized.h"
+
+mla_status mlai_plan_new(mla_context *context, const mlai_geometry *geometry,
+                         size_t workspace_bytes, mla_plan **out, mla_error *err)
+{
+    mla_plan *plan;
+    MLAI_TRY(mlai_ledger_take_zeroed(&context->ledger, MLA_FOR_PLAN, 1, sizeof *plan,
+                                     "a plan", (void **)&plan, err));
+    plan->context = context;
+    plan->geometry = *geometry;
+    plan->workspace_bytes = workspace_bytes;
+    atomic_init(&plan->num_users, 1);
+    atomic_fetch_add(&context->num_children, 1);
+    *out = plan;
+    return MLA_OK;
+}
+
+mla_plan *mla_plan_retain(mla_plan *plan)
+{
+    atomic_fetch_add_explicit(&plan->num_users, 1, memory_order_relaxed);
+    return plan;
+}
+
+void mla_plan_release(mla_plan **plan_in)
+{
+    if (!plan_in || !*plan_in) {
+        return;
+    }
+    mla_plan *plan = *plan_in;
+    *plan_in = NULL;
+    if (atomic_fetch_sub_explicit(&plan->num_users, 1, memory_order_acq_rel) != 1) {
+        return;
+    }
+    mla_context *context = plan->context;
+    if (plan->launcher) {
+        context->ops->unload(context, plan->launcher);
+    }
+#ifdef MLA_RETAIN_PRIMING
+    mlai_retain_give(context, &plan->kept);
+#endif
+    mlai_ledger_give(&context->ledger, MLA_SPACE_HOST, MLA_FOR_PLAN, sizeof *plan, plan);
+    atomic_fetch_sub(&context->num_children, 1);
+}
+
+mla_status mla_plan_requirements(const mla_plan *plan, mla_requirements *out,
+                                 mla_error *err)
+{
+    mla_requirements full;
+    MLAI_CHECK(plan, MLA_ERR_ARGUMENT, "plan is NULL");
+    MLAI_TRY(MLAI_SIZED_CHECK_OUT(mla_requirements, out));
+    mla_space space = plan->context->ops->space;
+    mlai_geometry_requirements(&plan->geometry, space, &full);
+    full.workspace = (mla_need){plan->workspace_bytes, MLAI_WORKSPACE_ALIGN_BYTES, space};
+    MLAI_SIZED_FILL(mla_requirements, out, &full);
+    return MLA_OK;
+}
+
+static const char *mode_name(mla_mode mode)
+{
+    switch (mode) {
+    case MLA_DECODE:
+        return "decode";
+    case MLA_VERIFY:
+        return "verify";
+    case MLA_EXTEND:
+        return "extend";
+    }
+    return "?";
+}
+
+static const char *dtype_name(mla_dtype dtype)
+{
+    switch (dtype) {
+    case MLA_F32:
+        return "f32";
+    case MLA_BF16:
+        return "bf16";
+    case MLA_E4M3:
+        return "e4m3";
+    }
+    return "?";
+}
+
+size_t mlai_describe(const mla_context *context, const mla_caps *caps, char *text,
+                     size_t text_bytes)
+{
+    int length = snprintf(
+        text, text_bytes,
+        "%s %s h%d d%d+%d p%d %s q:%s o:%s b%d q%d r%d t%d n%lld s%lld ctx%lld %s w%d "
+        "x%.9g",
+        context->ops->name(context), mode_name(caps->mode), caps->num_heads,
+        caps->latent_dim, caps->rope_dim, caps->page_tokens,
+        mlai_kv_format_name(caps->kv_format), dtype_name(caps->query_dtype),
+        dtype_name(caps->output_dtype), caps->max_requests, caps->max_query_rows,
+        caps->max_rows_per_request, caps->table_width, (long long)caps->num_pages,
+        (long long)caps->page_stride_bytes, (long long)caps->max_context_tokens,
+        caps->causal ? "causal" : "full", caps->window, (double)caps->softmax_scale);
+    return length < 0 ? 1 : (size_t)length + 1;
+}
+
+void mla_plan_describe(const mla_plan *plan, char *text, size_t text_bytes,
+                       size_t *needed_bytes)
+{
+    size_t needed = mlai_describe(plan->context, &plan->geometry.caps, text, text_bytes);
+    if (needed_bytes) {
+        *needed_bytes = needed;
+    }
+}
