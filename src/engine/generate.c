@@ -78,11 +78,11 @@ static void take_token(const generation *run, engine_slot *slot, const float *lo
                                  self->candidates);
     slot->token = token;
     slot->num_new++;
-    if (run->on_token) {
-        run->on_token(run->user, slot->request, token);
-    }
+    bool goes_on = !run->on_token || run->on_token(run->user, slot->request, token);
     if (is_eos(self, token)) {
         finish(run, slot, ENGINE_STOP);
+    } else if (!goes_on) {
+        finish(run, slot, ENGINE_CANCELLED);
     } else if (slot->num_new == slot->max_new) {
         finish(run, slot, ENGINE_LENGTH);
     }

@@ -1,0 +1,61 @@
+/* demo.h - the demo model, opened for a test, and what its reference says. Any failure on
+ * the way fails the test. */
+#ifndef TEST_DEMO_H
+#define TEST_DEMO_H
+
+#include <jansson.h>
+
+#include "engine/engine.h"
+
+typedef struct demo_options {
+    const char *dir;      /* NULL: models/demo */
+    int32_t threads;      /* 0: all */
+    uint32_t isa_mask;    /* 0: all */
+    mla_kv_format kv;     /* 0: f32 */
+    int32_t max_requests; /* 0: 1 */
+    int64_t max_context;  /* 0: the model's */
+} demo_options;
+
+typedef struct demo {
+    mla_context *context;
+    model *model;
+    engine *engine; /* NULL after demo_load */
+} demo;
+
+demo demo_load(const demo_options *options); /* a model that is not prepared */
+demo demo_open(const demo_options *options);
+void demo_close(demo *self);
+
+/* Allocations that the context's ledger has counted in all. */
+uint64_t demo_num_allocs(const demo *self);
+
+/* status is MLA_OK, or the test fails with the sentence of err. */
+void demo_check(mla_status status, const mla_error *err);
+
+enum { DEMO_MAX_GENERATIONS = 16, DEMO_MAX_TOKENS = 128 };
+
+/* One of tests/data/demo/generations.json. */
+typedef struct demo_generation {
+    char name[32];
+    int32_t prompt[DEMO_MAX_TOKENS], num_prompt;
+    int32_t ids[DEMO_MAX_TOKENS], num_ids;
+    double margins[DEMO_MAX_TOKENS]; /* [num_ids], in log-probability to the second best */
+    engine_finish finish;
+} demo_generation;
+
+/* out: [DEMO_MAX_GENERATIONS]; returns their number. */
+int32_t demo_read_generations(demo_generation *out);
+
+/* owned, json_decref. */
+json_t *demo_read_json(const char *name);
+
+/* What engine_generate made of some requests. */
+typedef struct demo_output {
+    int32_t ids[DEMO_MAX_GENERATIONS][DEMO_MAX_TOKENS];
+    int32_t num[DEMO_MAX_GENERATIONS];
+    engine_result results[DEMO_MAX_GENERATIONS];
+} demo_output;
+void demo_generate(const demo *self, const engine_request *requests, int32_t num,
+                   demo_output *out);
+
+#endif
