@@ -1,23 +1,6 @@
 #include "attention/count.h"
 
-typedef struct keys {
-    int64_t begin, end;
-} keys;
-
-/* The last query sits on the last key. */
-static keys keys_of(const mla_caps *caps, int64_t length, int64_t rows_after)
-{
-    int64_t end = caps->causal ? length - rows_after : length;
-    end = end < 0 ? 0 : end;
-    int64_t begin = caps->window > 0 && end > caps->window ? end - caps->window : 0;
-    return (keys){begin, end};
-}
-
-static int64_t length_of(const mla_caps *caps, int32_t context_len)
-{
-    int64_t most = (int64_t)caps->table_width * caps->page_tokens;
-    return context_len < 0 ? 0 : context_len > most ? most : context_len;
-}
+#include "attention/visibility.h"
 
 mlai_attention_count mlai_attention_count_of(const mla_caps *caps, int32_t num_requests,
                                              const int32_t *context_lens,
@@ -28,11 +11,13 @@ mlai_attention_count mlai_attention_count_of(const mla_caps *caps, int32_t num_r
     double pairs = 0.0;
     double rows_read = 0.0;
     for (int32_t r = 0; r < num_requests; r++) {
-        int64_t length = length_of(caps, context_lens[r]);
-        int64_t num_rows = (int64_t)query_starts[r + 1] - query_starts[r];
+        int64_t length = mlai_visible_length(context_lens[r], (int64_t)caps->table_width *
+                                                                  caps->page_tokens);
+        int32_t num_rows = query_starts[r + 1] - query_starts[r];
         int64_t first_read = length;
-        for (int64_t row = 0; row < num_rows; row++) {
-            keys seen = keys_of(caps, length, num_rows - 1 - row);
+        for (int32_t row = 0; row < num_rows; row++) {
+            mlai_key_range seen =
+                mlai_visible_keys(length, num_rows, row, caps->causal != 0, caps->window);
             pairs += (double)(seen.end - seen.begin);
             first_read = seen.begin < first_read ? seen.begin : first_read;
         }

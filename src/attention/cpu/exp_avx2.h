@@ -1,8 +1,8 @@
 /* exp_avx2.h - e^x of eight numbers x <= 0, as softmax needs them.
  *
  * x = n ln 2 + r with |r| <= ln 2 / 2; e^r is a polynomial, and n is added to its exponent.
- * Within 1.0 ulp of e^x for x >= -87.33 (every float there is tested); exactly 1 at 0;
- * exactly 0 below ln(2^-126), where the result would be subnormal; NaN for NaN. */
+ * Within 1.25 ulp of e^x for x >= ln(2^-126), which is -87.34; exactly 1 at 0; exactly 0
+ * below, where the result would be subnormal; NaN for NaN. docs/numerics.md has the sum. */
 #ifndef MLA_ATTENTION_CPU_EXP_AVX2_H
 #define MLA_ATTENTION_CPU_EXP_AVX2_H
 

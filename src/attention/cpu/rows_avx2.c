@@ -1,7 +1,10 @@
 #include "attention/cpu/rows_avx2.h"
 
 #include <immintrin.h>
+#include <math.h>
 #include <string.h>
+
+#include "base/convert.h"
 
 enum { STEP = 16, GROUP = 128 };
 
@@ -24,11 +27,24 @@ static void from_bf16(const unsigned char *from, size_t num, float *to)
     }
 }
 
+static void from_e4m3_by_table(const unsigned char *from, size_t num, float scale,
+                               float *to)
+{
+    for (size_t i = 0; i < num; i++) {
+        to[i] = mlai_f32_from_e4m3(from[i]) * scale;
+    }
+}
+
 /* e4m3 fits in f16 shifted: S.EEEE.MMM becomes S.0EEEE.MMM0000000, which is the value
  * times 2^-8, subnormals included. Only NaN (E and M all ones) must be made one. `scale`
- * brings the 2^8 back: the product is rounded once, as code * scale is. */
+ * brings the 2^8 back: the product is rounded once, as code * scale is. Scales that leave
+ * no room for it (no group of finite numbers has one) take the slow way. */
 static void from_e4m3(const unsigned char *from, size_t num, float scale, float *to)
 {
+    if (!(fabsf(scale) < 0x1p120F)) {
+        from_e4m3_by_table(from, num, scale, to);
+        return;
+    }
     const __m256i magnitude_mask = _mm256_set1_epi16(0x3f80);
     const __m256i sign_mask = _mm256_set1_epi16((short)0x8000);
     const __m256i nan_bit = _mm256_set1_epi16(0x4000);
