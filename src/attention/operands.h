@@ -16,9 +16,6 @@ typedef struct mlai_operands {
         void *data; /* owned */
         size_t bytes;
     } block[MLAI_NUM_OPERANDS];
-#ifdef MLA_RETAIN_PRIMING
-    struct mlai_operands *next;
-#endif
 } mlai_operands;
 
 /* Exactly what mlai_operands_take takes in the backend's space. */

@@ -3,9 +3,6 @@
 #include <stdio.h>
 
 #include "attention/row_layout.h"
-#ifdef MLA_RETAIN_PRIMING
-#include "attention/retain.h"
-#endif
 #include "base/sized.h"
 
 mla_status mlai_plan_new(mla_context *context, const mlai_geometry *geometry,
@@ -44,7 +41,7 @@ void mla_plan_release(mla_plan **plan_in)
         context->ops->unload(context, plan->launcher);
     }
 #ifdef MLA_RETAIN_PRIMING
-    mlai_retain_give(context, &plan->kept);
+    mlai_operands_give(context, &plan->kept);
 #endif
     mlai_ledger_give(&context->ledger, MLA_SPACE_HOST, MLA_FOR_PLAN, sizeof *plan, plan);
     atomic_fetch_sub(&context->num_children, 1);

@@ -3,7 +3,7 @@
 #ifndef MLA_ATTENTION_PLAN_H
 #define MLA_ATTENTION_PLAN_H
 
-#include "attention/context.h"
+#include "attention/operands.h"
 
 struct mla_plan {
     mla_context *context;
@@ -12,7 +12,7 @@ struct mla_plan {
     mlai_launcher *launcher; /* owned; NULL until loaded */
     atomic_int num_users;
 #ifdef MLA_RETAIN_PRIMING
-    struct mlai_operands *kept; /* owned: the defect that the lifetime tests must see */
+    mlai_operands kept; /* the defect that the lifetime tests must see: see retain.h */
 #endif
 };
 

@@ -86,7 +86,7 @@ static mla_status step_verify(mla_session *session, mlai_entry *entry, mla_error
 static void give_operands(mla_session *session, mlai_entry *entry)
 {
 #ifdef MLA_RETAIN_PRIMING
-    mlai_retain(session->context, &session->operands,
+    mlai_retain(&session->operands,
                 entry && entry->fresh ? &entry->fresh->kept : &session->kept);
 #else
     (void)entry;
@@ -173,7 +173,7 @@ static void roll_back(mla_session *session)
         drop_artefact(session, entry);
 #ifdef MLA_RETAIN_PRIMING
         if (entry->fresh) {
-            mlai_retain_move(&entry->fresh->kept, &session->kept);
+            mlai_retain(&entry->fresh->kept, &session->kept);
         }
 #endif
         mla_plan_release(&entry->fresh);

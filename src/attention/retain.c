@@ -1,45 +1,19 @@
 #include "attention/retain.h"
 
-#ifdef MLA_RETAIN_PRIMING
-static void push(mlai_operands **list, mlai_operands *item)
+static int is_empty(const mlai_operands *operands)
 {
-    item->next = *list;
-    *list = item;
-}
-
-void mlai_retain(mla_context *context, mlai_operands *operands, mlai_operands **list)
-{
-    mlai_operands *item;
-    if (!operands->block[0].data ||
-        mlai_ledger_take_zeroed(&context->ledger, MLA_FOR_CONTEXT, 1, sizeof *item,
-                                "a retained operand", (void **)&item, NULL) != MLA_OK) {
-        return;
-    }
-    *item = *operands;
     for (int i = 0; i < MLAI_NUM_OPERANDS; i++) {
-        operands->block[i].data = NULL;
-        operands->block[i].bytes = 0;
+        if (operands->block[i].data) {
+            return 0;
+        }
     }
-    push(list, item);
+    return 1;
 }
 
-void mlai_retain_move(mlai_operands **from, mlai_operands **to)
+void mlai_retain(mlai_operands *from, mlai_operands *to)
 {
-    while (*from) {
-        mlai_operands *item = *from;
-        *from = item->next;
-        push(to, item);
+    if (is_empty(to)) {
+        *to = *from;
+        *from = (mlai_operands){.buffers = {.struct_size = 0}};
     }
 }
-
-void mlai_retain_give(mla_context *context, mlai_operands **list)
-{
-    while (*list) {
-        mlai_operands *item = *list;
-        *list = item->next;
-        mlai_operands_give(context, item);
-        mlai_ledger_give(&context->ledger, MLA_SPACE_HOST, MLA_FOR_CONTEXT, sizeof *item,
-                         item);
-    }
-}
-#endif

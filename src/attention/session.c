@@ -4,9 +4,6 @@
 
 #include <string.h>
 
-#ifdef MLA_RETAIN_PRIMING
-#include "attention/retain.h"
-#endif
 #include "base/size.h"
 #include "base/sized.h"
 
@@ -216,7 +213,7 @@ void mla_session_close(mla_session **session_in)
         mla_plan_release(&session->entry[i].plan);
     }
 #ifdef MLA_RETAIN_PRIMING
-    mlai_retain_give(context, &session->kept);
+    mlai_operands_give(context, &session->kept);
 #endif
     mlai_ledger_give(&context->ledger, MLA_SPACE_HOST, MLA_FOR_CONTEXT,
                      (size_t)session->entry_room * sizeof *session->entry, session->entry);

@@ -56,7 +56,7 @@ struct mla_session {
     mlai_operands operands; /* of the plan that is being primed */
     mlai_programs launched; /* what that prime launched */
 #ifdef MLA_RETAIN_PRIMING
-    mlai_operands *kept;
+    mlai_operands kept;
 #endif
 };
 
