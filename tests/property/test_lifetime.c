@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -227,6 +228,30 @@ static void a_cancel_at_any_step_keeps_no_priming_operand(void **state)
     expect_nothing_left_at_every_step(true);
 }
 
+typedef struct delayed_cancel {
+    mla_session *session;
+    long delay_ns;
+} delayed_cancel;
+
+static void *cancel_later(void *arg)
+{
+    const delayed_cancel *cancel = arg;
+    const struct timespec delay = {0, cancel->delay_ns};
+    (void)nanosleep(&delay, NULL);
+    mla_session_cancel(cancel->session);
+    return NULL;
+}
+
+/* Makes a job long enough to be struck anywhere in it. */
+static mla_status take_a_while(void *user, mlai_step step, int32_t n)
+{
+    (void)user;
+    (void)step;
+    (void)n;
+    const struct timespec pause = {0, 20000};
+    return nanosleep(&pause, NULL) == 0 ? MLA_OK : MLA_ERR_INTERNAL;
+}
+
 /* Wherever it strikes, the answer is one of two, and the other still works. */
 static void a_cancel_may_come_at_any_moment(void **state)
 {
@@ -237,8 +262,10 @@ static void a_cancel_may_come_at_any_moment(void **state)
         mla_context *context = rig_context(1, NULL);
         mla_session *session = open_session(context, NULL);
         (void)add(session, MLA_KV_BF16);
+        mlai_session_set_hook(session, take_a_while, NULL);
+        delayed_cancel cancel = {session, 50000L * trial};
         pthread_t thread;
-        assert_int_equal(pthread_create(&thread, NULL, cancel_it, session), 0);
+        assert_int_equal(pthread_create(&thread, NULL, cancel_later, &cancel), 0);
         mla_status status = mla_session_prepare(session, NULL);
         assert_int_equal(pthread_join(thread, NULL), 0);
         assert_true(status == MLA_OK || status == MLA_ERR_CANCELLED);
