@@ -11,7 +11,7 @@ typedef struct tokenizer tokenizer;
 /* context: borrowed until close; memory of class context. out: owned, tokenizer_close. */
 mla_status tokenizer_open(mla_context *context, const char *dir, tokenizer **out,
                           mla_error *err);
-void tokenizer_close(tokenizer **tokenizer);
+void tokenizer_close(tokenizer **t);
 
 typedef struct token_list {
     int32_t *ids; /* owned by the list, released with token_list_free */
@@ -29,18 +29,18 @@ typedef enum tokenizer_flags {
 /* text: read, UTF-8 of `bytes` bytes (NULs allowed); MLA_ERR_ARGUMENT where it is not, with
  * the offset of the first bad byte. out: *out = {0} before; owned, token_list_free. Memory is
  * class server. Thread-safe on one tokenizer. */
-mla_status tokenizer_encode(const tokenizer *tokenizer, const char *text, size_t bytes,
+mla_status tokenizer_encode(const tokenizer *t, const char *text, size_t bytes,
                             unsigned flags, token_list *out, mla_error *err);
 
-bool tokenizer_adds_bos(const tokenizer *tokenizer);      /* add_bos_token */
-int32_t tokenizer_vocab_size(const tokenizer *tokenizer); /* largest id + 1 */
-int32_t tokenizer_bos(const tokenizer *tokenizer);        /* -1: none */
-int32_t tokenizer_eos(const tokenizer *tokenizer);        /* -1: none */
+bool tokenizer_adds_bos(const tokenizer *t);      /* add_bos_token */
+int32_t tokenizer_vocab_size(const tokenizer *t); /* largest id + 1 */
+int32_t tokenizer_bos(const tokenizer *t);        /* -1: none */
+int32_t tokenizer_eos(const tokenizer *t);        /* -1: none */
 
 /* The bytes of one token, not NUL-terminated, borrowed until close; *bytes 0 for an id that
  * is none. Special tokens give their text. */
-const char *tokenizer_bytes_of(const tokenizer *tokenizer, int32_t id, size_t *bytes);
-bool tokenizer_is_special(const tokenizer *tokenizer, int32_t id);
+const char *tokenizer_bytes_of(const tokenizer *t, int32_t id, size_t *bytes);
+bool tokenizer_is_special(const tokenizer *t, int32_t id);
 
 /* Streaming: bytes in, valid UTF-8 out. An incomplete tail (at most 3 bytes) is held back;
  * each maximal invalid subpart becomes one U+FFFD. No memory but this struct. */

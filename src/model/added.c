@@ -1,0 +1,148 @@
+/* added.c - leftmost-longest search over a sorted list. */
+#include "model/added.h"
+
+#include <string.h>
+
+#include "model/sort.h"
+#include "model/utf8.h"
+
+static int by_bytes(const void *a, const void *b)
+{
+    const added_token *x = a;
+    const added_token *y = b;
+    size_t common = x->num_bytes < y->num_bytes ? x->num_bytes : y->num_bytes;
+    int order = memcmp(x->bytes, y->bytes, common);
+    return order != 0 ? order
+                      : (x->num_bytes > y->num_bytes) - (x->num_bytes < y->num_bytes);
+}
+
+mla_status added_set_build(arena *from, const added_token *list, size_t num,
+                           bool is_normalized, added_set *out, mla_error *err)
+{
+    void *memory = NULL;
+    MLAI_TRY(
+        arena_take(from, num, sizeof(added_token *), "the added tokens", &memory, err));
+    const added_token **sorted = memory;
+    added_set set = {.sorted = sorted};
+    for (size_t i = 0; i < num; i++) {
+        if (list[i].is_normalized == is_normalized) {
+            sorted[set.num++] = &list[i];
+            set.is_start[(unsigned char)list[i].bytes[0]] = true;
+        }
+    }
+    sort_pointers((const void **)sorted, set.num, by_bytes);
+    *out = set;
+    return MLA_OK;
+}
+
+/* Among sorted[low, high), which agree on their first `depth` bytes and are longer, the
+ * first whose next byte is at least `byte`. */
+static size_t lower_bound(const added_set *set, size_t low, size_t high, size_t depth,
+                          int byte)
+{
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if ((unsigned char)set->sorted[middle]->bytes[depth] < byte) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+/* The longest token that the text starts with, or NULL. */
+static const added_token *longest_at(const added_set *set, const char *text, size_t bytes)
+{
+    const added_token *longest = NULL;
+    size_t low = 0;
+    size_t high = set->num;
+    for (size_t depth = 0; depth < bytes && low < high; depth++) {
+        int byte = (unsigned char)text[depth];
+        low = lower_bound(set, low, high, depth, byte);
+        high = lower_bound(set, low, high, depth, byte + 1);
+        if (low < high && set->sorted[low]->num_bytes == depth + 1) {
+            longest = set->sorted[low++]; /* the shortest of a range sorts first */
+        }
+    }
+    return longest;
+}
+
+typedef struct search {
+    const char *text;
+    size_t bytes, start;
+    const regex *word;
+    regex_matcher *matcher;
+} search;
+
+/* Whether text[at, at + length) is one character of a word. */
+static mla_status is_word(const search *in, size_t at, size_t length, bool *out,
+                          mla_error *err)
+{
+    regex_match found;
+    MLAI_TRY(regex_find(in->matcher, in->word, in->text + at, length, 0, &found, err));
+    *out = found.begin < length;
+    return MLA_OK;
+}
+
+static mla_status stands_alone(const search *in, const added_match *match, bool *out,
+                               mla_error *err)
+{
+    bool is_left = false;
+    bool is_right = false;
+    if (match->begin > 0) {
+        size_t at = utf8_before(in->text, match->begin);
+        MLAI_TRY(is_word(in, at, match->begin - at, &is_left, err));
+    }
+    if (match->end < in->bytes) {
+        size_t length;
+        (void)utf8_read(in->text + match->end, &length);
+        MLAI_TRY(is_word(in, match->end, length, &is_right, err));
+    }
+    *out = !is_left && !is_right;
+    return MLA_OK;
+}
+
+static void take_spaces(const search *in, added_match *match)
+{
+    size_t length;
+    while (match->token->takes_left_space && match->begin > in->start) {
+        size_t at = utf8_before(in->text, match->begin);
+        if (!utf8_is_white_space(utf8_read(in->text + at, &length))) {
+            break;
+        }
+        match->begin = at;
+    }
+    while (match->token->takes_right_space && match->end < in->bytes &&
+           utf8_is_white_space(utf8_read(in->text + match->end, &length))) {
+        match->end += length;
+    }
+}
+
+mla_status added_find(const added_set *set, const regex *word, regex_matcher *matcher,
+                      const char *text, size_t bytes, size_t start, added_match *out,
+                      mla_error *err)
+{
+    const search in = {text, bytes, start, word, matcher};
+    for (size_t at = start; at < bytes; at++) {
+        const added_token *token = set->is_start[(unsigned char)text[at]]
+                                       ? longest_at(set, text + at, bytes - at)
+                                       : NULL;
+        if (!token) {
+            continue;
+        }
+        added_match match = {at, at + token->num_bytes, token};
+        bool is_match = true;
+        if (token->is_single_word) {
+            MLAI_TRY(stands_alone(&in, &match, &is_match, err));
+        }
+        if (is_match) {
+            take_spaces(&in, &match);
+            *out = match;
+            return MLA_OK;
+        }
+        at = match.end - 1; /* a match that is refused is passed over whole */
+    }
+    *out = (added_match){bytes, bytes, NULL};
+    return MLA_OK;
+}

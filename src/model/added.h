@@ -1,0 +1,42 @@
+/* added.h - tokens that are found in the text as they stand, before it is split: markers of
+ * a conversation, mostly. */
+#ifndef MLA_MODEL_ADDED_H
+#define MLA_MODEL_ADDED_H
+
+#include "model/arena.h"
+#include "model/regex.h"
+
+typedef struct added_token {
+    const char *bytes;
+    size_t num_bytes; /* > 0 */
+    int32_t id;
+    bool takes_left_space, takes_right_space; /* lstrip, rstrip */
+    bool is_single_word; /* not beside a letter, digit, mark or underscore */
+    bool is_special;
+    bool is_normalized; /* found in what the others leave, see added_find */
+} added_token;
+
+/* Sorted by bytes, so that the tokens with a common start lie together. */
+typedef struct added_set {
+    const added_token *const *sorted; /* [num] */
+    size_t num;
+    bool is_start[256]; /* some token starts with the byte */
+} added_set;
+
+/* list: [num], borrowed; those with is_normalized as given. The set is in the arena. */
+mla_status added_set_build(arena *from, const added_token *list, size_t num,
+                           bool is_normalized, added_set *out, mla_error *err);
+
+typedef struct added_match {
+    size_t begin, end; /* with the space that it takes */
+    const added_token *token;
+} added_match;
+
+/* The first match in text: [bytes] (valid UTF-8) that starts at `start` or later; the
+ * longest of those that start there. It takes no space before `start`. word: the pattern of
+ * one character of a word; matcher: for it. out->token NULL: there is none. */
+mla_status added_find(const added_set *set, const regex *word, regex_matcher *matcher,
+                      const char *text, size_t bytes, size_t start, added_match *out,
+                      mla_error *err);
+
+#endif
