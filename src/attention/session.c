@@ -34,7 +34,7 @@ mla_status mla_session_open(mla_context *context, const mla_session_options *opt
                             mla_session **out, mla_error *err)
 {
     mla_session_options full = MLA_INIT(mla_session_options);
-    mla_session *session;
+    mla_session *session = NULL;
     MLAI_CHECK(context && out, MLA_ERR_ARGUMENT, "context or out is NULL");
     if (options) {
         MLAI_TRY(MLAI_SIZED_READ(mla_session_options, struct_size, options, &full));
@@ -81,6 +81,7 @@ static mla_status make_room(mla_session *session, void **items, int32_t num, int
 static int32_t find_entry(const mla_session *session, const mla_caps *caps)
 {
     for (int32_t i = 0; i < session->num_entries; i++) {
+        // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): the scale is > 0, never NaN
         if (memcmp(&session->entry[i].geometry.caps, caps, sizeof *caps) == 0) {
             return i;
         }

@@ -20,8 +20,10 @@ mla_status engine_prefill(engine *self, int32_t slot, const int32_t *tokens, int
             .num_tokens = here,
             .first_position = first,
             .block_table = engine_table(self, slot),
-            .logits = first + here == num ? last_logits : NULL,
         };
+        if (first + here == num) {
+            chunk.logits = last_logits;
+        }
         MLAI_TRY(model_prefill(self->model, &chunk, err));
         first += here;
     }

@@ -226,7 +226,7 @@ static mla_status read_needs(model *self, mla_error *err)
                                 &self->needs.lse,          &self->needs.block_table,
                                 &self->needs.context_lens, &self->needs.query_starts,
                                 &self->needs.workspace};
-    for (size_t i = 0; i < sizeof carved / sizeof *carved; i++) {
+    for (size_t i = 0; i < sizeof carved / sizeof(mla_need *); i++) {
         MLAI_CHECK(carved[i]->align_bytes <= CARVE_ALIGN_BYTES, MLA_ERR_INTERNAL,
                    "a buffer of the plan wants %u-byte alignment", carved[i]->align_bytes);
     }

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-static const double PI = 3.14159265358979323846;
+static const double pi = 3.14159265358979323846;
 
 static double clamp(double x, double low, double high)
 {
@@ -13,7 +13,7 @@ static double clamp(double x, double low, double high)
 static double pair_of_rotations(const rope_config *config, int32_t rope_dim,
                                 double rotations)
 {
-    double wave = (double)config->original_max_positions / (rotations * 2.0 * PI);
+    double wave = (double)config->original_max_positions / (rotations * 2.0 * pi);
     return rope_dim * log(wave) / (2.0 * log(config->theta));
 }
 
@@ -57,7 +57,7 @@ float rope_magnitude(const rope_config *config)
 void rope_angles(const double *inv_freq, int32_t rope_dim, float magnitude,
                  int64_t position, float *angles)
 {
-    for (int32_t i = 0; i < rope_dim / 2; i++) {
+    for (size_t i = 0; i < (size_t)rope_dim / 2; i++) {
         double angle = (double)position * inv_freq[i];
         angles[2 * i] = (float)(cos(angle) * (double)magnitude);
         angles[2 * i + 1] = (float)(sin(angle) * (double)magnitude);
@@ -66,8 +66,8 @@ void rope_angles(const double *inv_freq, int32_t rope_dim, float magnitude,
 
 void rope_rotate(const float *angles, int32_t rope_dim, bool is_interleaved, float *x)
 {
-    int32_t half = rope_dim / 2;
-    for (int32_t i = 0; i < half; i++) {
+    size_t half = (size_t)rope_dim / 2;
+    for (size_t i = 0; i < half; i++) {
         float *a = is_interleaved ? &x[2 * i] : &x[i];
         float *b = is_interleaved ? a + 1 : a + half;
         float cosine = angles[2 * i];

@@ -139,8 +139,8 @@ INLINE void nn_tile(const gemm *job, int32_t row, int32_t n, int vecs, int token
         const float *y = gemm_y(job, row + t) + n;
         UNROLL for (int v = 0; v < vecs; v++)
         {
-            acc[v][t] =
-                job->is_added ? _mm256_loadu_ps(y + v * LANES) : _mm256_setzero_ps();
+            acc[v][t] = job->is_added ? _mm256_loadu_ps(y + (size_t)v * LANES)
+                                      : _mm256_setzero_ps();
         }
     }
     const unsigned char *w = gemm_w(job, 0);
@@ -165,7 +165,7 @@ INLINE void nn_tile(const gemm *job, int32_t row, int32_t n, int vecs, int token
         float *y = gemm_y(job, row + t) + n;
         UNROLL for (int v = 0; v < vecs; v++)
         {
-            _mm256_storeu_ps(y + v * LANES, acc[v][t]);
+            _mm256_storeu_ps(y + (size_t)v * LANES, acc[v][t]);
         }
     }
 }
