@@ -10,6 +10,18 @@
 
 enum { XCR0_SSE_YMM = 0x6, XCR0_ZMM = 0xe6 };
 
+typedef struct registers {
+    uint32_t a, b, c, d; /* EAX, EBX, ECX, EDX */
+} registers;
+
+/* All 0, so no feature, where the CPU has no such leaf. */
+static registers cpuid(uint32_t leaf)
+{
+    registers words = {0};
+    (void)__get_cpuid_count(leaf, 0, &words.a, &words.b, &words.c, &words.d);
+    return words;
+}
+
 static uint64_t os_saved_registers(void)
 {
     uint32_t low;
@@ -18,34 +30,26 @@ static uint64_t os_saved_registers(void)
     return (uint64_t)high << 32 | low;
 }
 
-static bool has_all(uint32_t bits, uint32_t wanted)
+static bool has_all(uint64_t bits, uint64_t wanted)
 {
     return (bits & wanted) == wanted;
 }
 
 uint32_t mlai_cpu_isa(void)
 {
-    uint32_t a;
-    uint32_t b;
-    uint32_t c;
-    uint32_t d;
-    uint32_t leaf7_b;
+    const uint32_t avx512 = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL;
     uint32_t isa = MLA_ISA_C;
-    if (!__get_cpuid(1, &a, &b, &c, &d) || !has_all(c, bit_OSXSAVE | bit_AVX)) {
-        return isa;
+    registers basic = cpuid(1);
+    if (!has_all(basic.c, bit_OSXSAVE | bit_AVX)) {
+        return isa; /* without OSXSAVE there is no xgetbv */
     }
     uint64_t saved = os_saved_registers();
-    uint32_t leaf1_c = c;
-    if (!__get_cpuid_count(7, 0, &a, &leaf7_b, &c, &d) ||
-        (saved & XCR0_SSE_YMM) != XCR0_SSE_YMM) {
-        return isa;
-    }
-    if (has_all(leaf1_c, bit_FMA | bit_F16C) && has_all(leaf7_b, bit_AVX2)) {
+    registers extended = cpuid(7);
+    if (has_all(saved, XCR0_SSE_YMM) && has_all(basic.c, bit_FMA | bit_F16C) &&
+        has_all(extended.b, bit_AVX2)) {
         isa |= MLA_ISA_AVX2;
     }
-    uint32_t avx512 = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL;
-    if ((isa & MLA_ISA_AVX2) && has_all(leaf7_b, avx512) &&
-        (saved & XCR0_ZMM) == XCR0_ZMM) {
+    if ((isa & MLA_ISA_AVX2) && has_all(saved, XCR0_ZMM) && has_all(extended.b, avx512)) {
         isa |= MLA_ISA_AVX512;
     }
     return isa;
@@ -71,22 +75,18 @@ int32_t mlai_cpu_count(void)
 
 void mlai_cpu_name(char name[64])
 {
-    uint32_t words[12] = {0};
-    uint32_t a;
-    uint32_t b;
-    uint32_t c;
-    uint32_t d;
-    if (!__get_cpuid(0x80000000U, &a, &b, &c, &d) || a < 0x80000004U) {
-        memcpy(name, "CPU", 4);
-        return;
+    enum { NUM_LEAVES = 3 };
+    const uint32_t first_leaf = 0x80000002U;
+    registers words[NUM_LEAVES];
+    for (uint32_t i = 0; i < NUM_LEAVES; i++) {
+        words[i] = cpuid(first_leaf + i);
     }
-    for (uint32_t i = 0; i < 3; i++) {
-        uint32_t *part = words + 4 * (size_t)i;
-        __cpuid(0x80000002U + i, part[0], part[1], part[2], part[3]);
-    }
-    memcpy(name, words, 48);
-    name[48] = '\0';
+    memcpy(name, words, sizeof words);
+    name[sizeof words] = '\0';
     for (size_t end = strlen(name); end > 0 && name[end - 1] == ' '; end--) {
         name[end - 1] = '\0';
+    }
+    if (name[0] == '\0') {
+        memcpy(name, "CPU", sizeof "CPU");
     }
 }

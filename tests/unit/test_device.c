@@ -30,7 +30,9 @@ static bool find_cpuinfo(const char *key, char *line, int line_bytes)
         (void)fclose(file);
     }
     for (char *c = line; is_found && *c; c++) {
-        *c = *c == '\n' || *c == '\t' ? ' ' : *c;
+        if (*c == '\n' || *c == '\t') {
+            *c = ' ';
+        }
     }
     return is_found;
 }
@@ -85,7 +87,8 @@ static void a_mask_narrows_and_never_widens(void **state)
 static void the_cpus_counted_are_those_allowed(void **state)
 {
     (void)state;
-    cpu_set_t before, one;
+    cpu_set_t before;
+    cpu_set_t one;
     assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
     assert_int_equal(mlai_cpu_count(), CPU_COUNT(&before));
     CPU_ZERO(&one);
@@ -107,8 +110,8 @@ static void a_meminfo_field_is_read_only_whole(void **state)
     const char *text = "MemTotal:       1000 kB\nMemFree:  7 kB\nHugePages_Total:  3\n"
                        "Huge: 99999999999999999999 kB\nAlmost: 18014398509481984 kB\n"
                        "Most: 18014398509481983 kB\nCut: 12";
-    assert_true(mlai_host_memory_field(text, "MemTotal") == 1000 * 1024);
-    assert_true(mlai_host_memory_field(text, "MemFree") == 7 * 1024);
+    assert_true(mlai_host_memory_field(text, "MemTotal") == UINT64_C(1000) * 1024);
+    assert_true(mlai_host_memory_field(text, "MemFree") == UINT64_C(7) * 1024);
     assert_true(mlai_host_memory_field(text, "Mem") == 0);
     assert_true(mlai_host_memory_field(text, "Total") == 0);
     assert_true(mlai_host_memory_field(text, "HugePages_Total") == 0);
