@@ -109,7 +109,7 @@ static bool take_lanes(thing *t, enum bug bug)
         if (!t->lanes[i] && bug != UNCHECKED) {
             return false;
         }
-        t->lanes[i][0] = 0;
+        t->lanes[i][0] = 0; /* NOLINT: NULL only if the bug is UNCHECKED */
     }
     return true;
 }
@@ -214,6 +214,30 @@ static void a_right_scenario_passes_every_trial(void **state)
     enum bug bug = NONE;
     assert_int_equal(fault_every("thing", scenario, &bug, FAULT_MUST_FAIL),
                      2 * (2 + NUM_LANES));
+}
+
+/* Asks a second time when it is refused, and counts what it then says. */
+static mla_status stubborn(const mla_allocator *a, void *arg)
+{
+    int *num_refused = arg;
+    void *data = take(a, 8);
+    if (!data) {
+        data = take(a, 8);
+    }
+    if (!data) {
+        ++*num_refused;
+        return MLA_ERR_NO_MEMORY;
+    }
+    give(a, data, 8);
+    return MLA_OK;
+}
+
+static void a_failure_once_is_followed_by_memory_and_one_for_good_is_not(void **state)
+{
+    (void)state;
+    int num_refused = 0;
+    assert_int_equal(fault_every("stubborn", stubborn, &num_refused, FAULT_MAY_COPE), 2);
+    assert_int_equal(num_refused, 1);
 }
 
 static enum bug bug_to_run; /* in the child */
@@ -334,6 +358,7 @@ int main(int argc, char **argv)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_right_scenario_passes_every_trial),
+        cmocka_unit_test(a_failure_once_is_followed_by_memory_and_one_for_good_is_not),
         cmocka_unit_test(a_child_without_a_bug_passes),
         cmocka_unit_test(every_planted_bug_is_found_and_named),
         cmocka_unit_test(the_ledger_is_even_after_every_failed_allocation),

@@ -15,6 +15,8 @@
 #include "device/pool.h"
 #include "support/fault.h"
 
+/* The linker's names: see --wrap. */
+/* NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming) */
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                           void *(*start)(void *), void *arg);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
@@ -30,6 +32,8 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
     }
     return __real_pthread_create(thread, attributes, start, arg);
 }
+
+/* NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming) */
 
 static void count(void *arg, int64_t index, int32_t worker)
 {

@@ -16,6 +16,8 @@
         }                                                                                  \
     } while (0)
 
+/* The fuzzer's name for it, not ours. */
+// NOLINTNEXTLINE(readability-identifier-naming)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t num_bytes);
 
 #endif

@@ -84,16 +84,36 @@ static void each_index_is_run_once_by_a_worker_in_range(void **state)
     }
 }
 
-/* Runs close upon each other: a worker that is late for one must not take from the next. */
+/* One run of many: an argument of its own, dead and poisoned when the run is over. */
+static void run_with_its_own_argument(mlai_pool *pool, int64_t num_tasks)
+{
+    tally *seen = calloc(1, sizeof *seen);
+    assert_non_null(seen);
+    seen->num_threads = mlai_pool_num_threads(pool);
+    mlai_pool_run(pool, num_tasks, count_task, seen);
+    for (int64_t i = 0; i < num_tasks; i++) {
+        assert_int_equal(seen->counts[i], 1);
+    }
+    assert_int_equal(seen->num_out_of_range, 0);
+    seen->num_threads = 0; /* a task that comes late is out of range */
+    free(seen);
+}
+
+/* Runs close upon each other, short and long by turns: a worker that is late for one must
+ * neither work for it any more nor take from the next. The pauses let late ones wake. */
 static void runs_in_quick_succession_do_not_mix(void **state)
 {
     (void)state;
-    mlai_ledger ledger;
-    mlai_pool *pool = pool_of(&ledger, 4);
-    for (int i = 0; i < 3000; i++) {
-        run_and_check(pool, i % 7);
+    for (int32_t num_threads = 2; num_threads <= 5; num_threads += 3) {
+        mlai_ledger ledger;
+        mlai_pool *pool = pool_of(&ledger, num_threads);
+        for (int i = 0; i < 4000; i++) {
+            run_with_its_own_argument(pool, i % 2 ? 2 : 12);
+            for (volatile int pause = 0; pause < i % 64 * 100; pause++) {
+            }
+        }
+        stop(&ledger, pool);
     }
-    stop(&ledger, pool);
 }
 
 /* All threads of a pool can be inside tasks at once: each waits for the others. */
@@ -121,6 +141,34 @@ static void all_threads_of_the_pool_work_at_once(void **state)
         seen.num_threads = num_threads;
         mlai_pool_run(pool, num_threads, meet, &seen);
         assert_int_equal(seen.num_out_of_range, 0);
+        stop(&ledger, pool);
+    }
+}
+
+/* The callers' tasks end at once, those of the workers late. */
+static void meet_and_linger(void *arg, int64_t index, int32_t worker)
+{
+    tally *seen = arg;
+    meet(arg, index, worker);
+    if (worker > 0) {
+        (void)nanosleep(&(struct timespec){.tv_nsec = 3000000}, NULL);
+    }
+    seen->counts[index]++;
+}
+
+static void a_run_returns_after_its_last_task(void **state)
+{
+    (void)state;
+    for (int32_t num_threads = 2; num_threads <= 4; num_threads++) {
+        mlai_ledger ledger;
+        mlai_pool *pool = pool_of(&ledger, num_threads);
+        static tally seen;
+        memset(&seen, 0, sizeof seen);
+        seen.num_threads = num_threads;
+        mlai_pool_run(pool, num_threads, meet_and_linger, &seen);
+        for (int32_t i = 0; i < num_threads; i++) {
+            assert_int_equal(seen.counts[i], 1);
+        }
         stop(&ledger, pool);
     }
 }
@@ -267,7 +315,10 @@ static void idle_workers_sleep(void **state)
     for (int32_t num_threads = 2; num_threads <= 4; num_threads += 2) {
         mlai_ledger ledger;
         mlai_pool *pool = pool_of(&ledger, num_threads);
-        run_and_check(pool, 100);
+        static tally seen;
+        memset(&seen, 0, sizeof seen);
+        seen.num_threads = num_threads;
+        mlai_pool_run(pool, num_threads, meet, &seen); /* each worker has had a task */
         (void)nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
         int64_t before_ns = cpu_time_ns();
         (void)nanosleep(&idle, NULL);
@@ -323,7 +374,8 @@ static void read_mask(void *arg, int64_t index, int32_t worker)
 static void workers_leave_signals_to_the_callers_threads(void **state)
 {
     (void)state;
-    sigset_t before, after;
+    sigset_t before;
+    sigset_t after;
     assert_int_equal(pthread_sigmask(SIG_BLOCK, NULL, &before), 0);
     mlai_ledger ledger;
     mlai_pool *pool = pool_of(&ledger, 4);
@@ -343,6 +395,7 @@ int main(void)
         cmocka_unit_test(each_index_is_run_once_by_a_worker_in_range),
         cmocka_unit_test(runs_in_quick_succession_do_not_mix),
         cmocka_unit_test(all_threads_of_the_pool_work_at_once),
+        cmocka_unit_test(a_run_returns_after_its_last_task),
         cmocka_unit_test(a_pool_of_one_runs_all_on_the_callers_thread_in_order),
         cmocka_unit_test(runs_of_different_threads_take_turns),
         cmocka_unit_test(nothing_is_taken_after_the_start),
