@@ -1,0 +1,299 @@
+/* What must not change a bit of a row: how a prompt is cut, which pages it lies in, who
+ * shares the batch, how many threads there are. And what must not happen after preparation:
+ * an allocation. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "device/cpu.h"
+#include "support/demo.h"
+#include "support/levels.h"
+#include "support/random.h"
+
+enum { PROMPT = 530, VOCAB = 4096, SEQUENCES = 5, PAGES_EACH = 10, PAGES = 64 };
+
+static uint32_t isa_mask; /* of the level under test */
+static int32_t prompt[PROMPT];
+static float *first_logits, *second_logits; /* [PROMPT][VOCAB] */
+
+static int start(void **state)
+{
+    (void)state;
+    rng random = rng_start("forward");
+    first_logits = calloc((size_t)PROMPT * VOCAB, sizeof(float));
+    second_logits = calloc((size_t)PROMPT * VOCAB, sizeof(float));
+    assert_true(first_logits && second_logits);
+    for (int32_t i = 0; i < PROMPT; i++) {
+        prompt[i] = (int32_t)rng_between(&random, 3, VOCAB - 1);
+    }
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    free(first_logits);
+    free(second_logits);
+    return 0;
+}
+
+static demo prepared(int32_t threads, mla_kv_format kv)
+{
+    demo opened = demo_load(&(demo_options){.threads = threads, .isa_mask = isa_mask});
+    mla_error err = {0};
+    model_limits limits = {.kv_format = kv,
+                           .max_sequences = SEQUENCES,
+                           .max_context_tokens = PAGES_EACH * MODEL_PAGE_TOKENS,
+                           .num_pages = PAGES};
+    demo_check(model_prepare(opened.model, &limits, &err), &err);
+    return opened;
+}
+
+/* Pages first, first + step, ... of the pool. */
+static void make_table(int32_t first, int32_t step, int32_t table[PAGES_EACH])
+{
+    for (int32_t i = 0; i < PAGES_EACH; i++) {
+        table[i] = (first + i * step) % PAGES;
+        table[i] += table[i] < 0 ? PAGES : 0;
+    }
+}
+
+/* pieces: lengths that add up to num; none crosses a multiple of 256. */
+static void prefill(const demo *opened, const int32_t *table, const int32_t *pieces,
+                    int32_t num, float *logits)
+{
+    mla_error err = {0};
+    for (int32_t first = 0; first < num; first += *pieces++) {
+        model_chunk chunk = {.tokens = prompt + first,
+                             .num_tokens = *pieces,
+                             .first_position = first,
+                             .block_table = table,
+                             .logits = logits + (size_t)first * VOCAB,
+                             .is_every_row = true};
+        demo_check(model_prefill(opened->model, &chunk, &err), &err);
+    }
+}
+
+static void check_same_bits(int32_t num_rows)
+{
+    for (int32_t row = 0; row < num_rows; row++) {
+        size_t at = (size_t)row * VOCAB;
+        if (memcmp(first_logits + at, second_logits + at, VOCAB * sizeof(float)) != 0) {
+            fail_msg("row %d of %d differs", row, num_rows);
+        }
+    }
+}
+
+static const int32_t whole[3] = {256, 256, 18};
+
+static void a_prompt_may_be_cut_anywhere_in_a_cell(void **state)
+{
+    (void)state;
+    static const int32_t cut[] = {1, 2, 3, 60, 64, 63, 62, 1, 17, 239, 18};
+    demo opened = prepared(0, MLA_KV_BF16);
+    int32_t table[PAGES_EACH];
+    make_table(0, 1, table);
+    prefill(&opened, table, whole, PROMPT, first_logits);
+    make_table(20, 1, table);
+    prefill(&opened, table, cut, PROMPT, second_logits);
+    check_same_bits(PROMPT);
+    demo_close(&opened);
+}
+
+static void threads_and_pages_change_nothing(void **state)
+{
+    (void)state;
+    int32_t table[PAGES_EACH];
+    demo one = prepared(1, MLA_KV_BF16);
+    make_table(0, 1, table);
+    prefill(&one, table, whole, PROMPT, first_logits);
+    demo_close(&one);
+    demo two = prepared(2, MLA_KV_BF16);
+    make_table(63, -3, table);
+    prefill(&two, table, whole, PROMPT, second_logits);
+    demo_close(&two);
+    check_same_bits(PROMPT);
+}
+
+/* lengths[i] tokens of the prompt are in the cache of sequence i. */
+static void decode_some(const demo *opened, const int32_t *which, int32_t num,
+                        const int32_t lengths[SEQUENCES],
+                        int32_t tables[SEQUENCES][PAGES_EACH], float *logits)
+{
+    int32_t tokens[SEQUENCES];
+    int64_t positions[SEQUENCES];
+    const int32_t *step_tables[SEQUENCES];
+    mla_error err = {0};
+    for (int32_t i = 0; i < num; i++) {
+        tokens[i] = prompt[lengths[which[i]]];
+        positions[i] = lengths[which[i]];
+        step_tables[i] = tables[which[i]];
+    }
+    model_step step = {.num_sequences = num,
+                       .tokens = tokens,
+                       .positions = positions,
+                       .block_tables = step_tables,
+                       .logits = logits};
+    demo_check(model_decode(opened->model, &step, &err), &err);
+}
+
+static void decoded_rows_do_not_depend_on_their_neighbours(void **state)
+{
+    (void)state;
+    static const int32_t lengths[SEQUENCES] = {1, 200, 256, 300, 511};
+    static const int32_t order[3][SEQUENCES] = {
+        {0, 1, 2, 3, 4}, {4, 2, 0, 1, 3}, {3, 1, 4, 0, 2}};
+    demo opened = prepared(0, MLA_KV_BF16);
+    int32_t tables[SEQUENCES][PAGES_EACH];
+    for (int32_t i = 0; i < SEQUENCES; i++) {
+        const int32_t pieces[2] = {lengths[i] < 256 ? lengths[i] : 256, lengths[i] - 256};
+        make_table(i * PAGES_EACH, 1, tables[i]);
+        prefill(&opened, tables[i], pieces, lengths[i], second_logits);
+    }
+    for (int32_t i = 0; i < SEQUENCES; i++) {
+        decode_some(&opened, &i, 1, lengths, tables, first_logits + (size_t)i * VOCAB);
+    }
+    for (int32_t num = 2; num <= SEQUENCES; num++) {
+        for (int32_t o = 0; o < 3; o++) {
+            float *batch = second_logits + (size_t)SEQUENCES * VOCAB;
+            decode_some(&opened, order[o], num, lengths, tables, batch);
+            for (int32_t i = 0; i < num; i++) {
+                assert_memory_equal(batch + (size_t)i * VOCAB,
+                                    first_logits + (size_t)order[o][i] * VOCAB,
+                                    VOCAB * sizeof(float));
+            }
+        }
+    }
+    demo_close(&opened);
+}
+
+static double distance_of_rows(const float *a, const float *b)
+{
+    double worst = 0.0;
+    for (int32_t i = 0; i < VOCAB; i++) {
+        double difference = fabs((double)a[i] - (double)b[i]);
+        worst = difference > worst || isnan(difference) ? difference : worst;
+    }
+    return worst;
+}
+
+/* Both forms read the same rows; how these were rounded is the input of both. */
+static void decode_continues_what_prefill_began_in_every_format(void **state)
+{
+    (void)state;
+    static const mla_kv_format formats[4] = {MLA_KV_F32, MLA_KV_BF16, MLA_KV_FP8,
+                                             MLA_KV_FP8_G128};
+    static const int32_t lengths[2] = {255, 300};
+    for (int f = 0; f < 4; f++) {
+        demo opened = prepared(0, formats[f]);
+        int32_t tables[SEQUENCES][PAGES_EACH];
+        make_table(0, 1, tables[0]);
+        make_table(30, 1, tables[1]);
+        prefill(&opened, tables[0], whole, PROMPT, first_logits);
+        for (int32_t i = 0; i < 2; i++) {
+            const int32_t pieces[2] = {lengths[i] < 256 ? lengths[i] : 256,
+                                       lengths[i] - 256};
+            const int32_t all[SEQUENCES] = {lengths[i], lengths[i]};
+            int32_t which = 1;
+            prefill(&opened, tables[1], pieces, lengths[i], second_logits);
+            decode_some(&opened, &which, 1, all, tables, second_logits);
+            double worst =
+                distance_of_rows(second_logits, first_logits + (size_t)lengths[i] * VOCAB);
+            /* A sum that lands on the other side of a rounding boundary of fp8 moves a
+             * cached value by an eighth, of bf16 by a 256th. */
+            double bound = formats[f] == MLA_KV_F32 ? 2e-4 : 0.5;
+            if (!(worst <= bound)) {
+                fail_msg("format %d, position %d: %g apart", (int)formats[f], lengths[i],
+                         worst);
+            }
+        }
+        demo_close(&opened);
+    }
+}
+
+static engine_request sampled(int32_t num_prompt, uint64_t seed)
+{
+    return (engine_request){
+        .prompt = prompt,
+        .num_prompt = num_prompt,
+        .max_tokens = 12,
+        .sampling = {.temperature = 1.0F, .top_k = 50, .top_p = 0.95F, .seed = seed},
+    };
+}
+
+static void sampled_tokens_do_not_depend_on_the_batch(void **state)
+{
+    (void)state;
+    demo opened = demo_open(
+        &(demo_options){.isa_mask = isa_mask, .kv = MLA_KV_BF16, .max_requests = 4});
+    engine_request requests[6];
+    demo_output together;
+    demo_output alone;
+    int32_t num_different = 0;
+    for (int32_t i = 0; i < 6; i++) {
+        requests[i] = sampled(3 + 50 * i, (uint64_t)i);
+    }
+    requests[5] = sampled(3, 9); /* the first prompt with another seed */
+    demo_generate(&opened, requests, 6, &together);
+    for (int32_t i = 0; i < 6; i++) {
+        demo_generate(&opened, &requests[i], 1, &alone);
+        assert_int_equal(alone.num[0], together.num[i]);
+        assert_memory_equal(alone.ids[0], together.ids[i],
+                            (size_t)alone.num[0] * sizeof(int32_t));
+    }
+    for (int32_t i = 0; i < 12; i++) {
+        num_different += together.ids[0][i] != together.ids[5][i];
+    }
+    assert_true(num_different > 0);
+    demo_close(&opened);
+}
+
+static void a_frozen_engine_runs_without_an_allocation(void **state)
+{
+    (void)state;
+    demo opened = demo_open(
+        &(demo_options){.isa_mask = isa_mask, .kv = MLA_KV_BF16, .max_requests = 2});
+    engine_request requests[3] = {sampled(270, 1), sampled(5, 2), sampled(2, 3)};
+    demo_output out;
+    mla_error err = {0};
+    double nll = 0.0;
+    demo_check(mla_context_freeze(opened.context, &err), &err);
+    uint64_t before = demo_num_allocs(&opened);
+    demo_generate(&opened, requests, 3, &out);
+    demo_check(engine_score(opened.engine, prompt, 300, &nll, &err), &err);
+    assert_true(isfinite(nll) && nll > 0.0);
+    assert_int_equal(demo_num_allocs(&opened), before);
+    demo_close(&opened);
+}
+
+static int run_level(const char *name, uint32_t mask)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_prompt_may_be_cut_anywhere_in_a_cell),
+        cmocka_unit_test(threads_and_pages_change_nothing),
+        cmocka_unit_test(decoded_rows_do_not_depend_on_their_neighbours),
+        cmocka_unit_test(decode_continues_what_prefill_began_in_every_format),
+        cmocka_unit_test(sampled_tokens_do_not_depend_on_the_batch),
+        cmocka_unit_test(a_frozen_engine_runs_without_an_allocation),
+    };
+    isa_mask = mask;
+    return cmocka_run_group_tests_name(name, tests, start, end);
+}
+
+int main(void)
+{
+    levels suite = levels_start("forward");
+    if (levels_run(&suite, "c", true)) {
+        suite.num_failed += run_level("c", MLA_ISA_C);
+    }
+    if (levels_run(&suite, "avx2", (mlai_cpu_isa() & MLA_ISA_AVX2) != 0)) {
+        suite.num_failed += run_level("avx2", MLA_ISA_C | MLA_ISA_AVX2);
+    }
+    return levels_finish(&suite);
+}
