@@ -18,9 +18,13 @@
 typedef struct json_scope {
     mlai_ledger *ledger;
     mla_purpose purpose;
+    bool has_failed; /* an allocation, since this scope was entered */
 } json_scope;
 json_scope json_scope_enter(mlai_ledger *ledger, mla_purpose purpose);
 void json_scope_leave(json_scope before);
+
+/* Whether memory ran out in the current scope: jansson does not always say so. */
+bool json_scope_has_failed(void);
 
 /* A parsed file. name: for errors; borrowed until document_close. */
 typedef struct json_document {

@@ -4,9 +4,10 @@
 #include "model/file.h"
 #include "model/json.h"
 
-static mla_status refuse(const char *name, const json_error_t *error, mla_error *err)
+static mla_status refuse(const char *name, const json_error_t *error, bool is_memory,
+                         mla_error *err)
 {
-    if (json_error_code(error) == json_error_out_of_memory) {
+    if (is_memory) {
         return MLAI_FAIL(MLA_ERR_NO_MEMORY, "out of memory reading %s", name);
     }
     return MLAI_FAIL(MLA_ERR_CORRUPT, "%s, line %d column %d: %s", name, error->line,
@@ -20,9 +21,11 @@ mla_status document_parse(mlai_ledger *ledger, const char *name, const char *tex
     memset(&error, 0, sizeof error);
     json_scope before = json_scope_enter(ledger, MLA_FOR_CONTEXT);
     json_t *root = json_loadb(text ? text : "", bytes, JSON_REJECT_DUPLICATES, &error);
+    bool is_memory = json_scope_has_failed();
     json_scope_leave(before);
-    if (!root) {
-        return refuse(name, &error, err);
+    if (!root || is_memory) {
+        json_decref(root);
+        return refuse(name, &error, is_memory, err);
     }
     if (!json_is_object(root)) {
         json_decref(root);

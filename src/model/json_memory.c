@@ -25,6 +25,7 @@ static void *hook_alloc(size_t bytes)
     }
     json_label *label = mlai_ledger_hook_alloc(ledger, purpose, whole);
     if (!label) {
+        current_scope.has_failed = true;
         return NULL;
     }
     label->ledger = ledger;
@@ -56,4 +57,9 @@ json_scope json_scope_enter(mlai_ledger *ledger, mla_purpose purpose)
 void json_scope_leave(json_scope before)
 {
     current_scope = before;
+}
+
+bool json_scope_has_failed(void)
+{
+    return current_scope.has_failed;
 }
