@@ -2,6 +2,7 @@
  * prepare.c. */
 #include "attention/session.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/size.h"
@@ -44,6 +45,7 @@ mla_status mla_session_open(mla_context *context, const mla_session_options *opt
     mla_status status = open_behind_gate(context, &session, err);
     pthread_mutex_unlock(&context->gate);
     MLAI_TRY(status);
+    assert(session);
     session->context = context;
     session->on_progress = full.progress;
     session->progress_user = full.progress_user;

@@ -119,6 +119,8 @@ static void take_spaces(const search *in, added_match *match)
     }
 }
 
+/* A search, its text and its answer: no two of them belong together elsewhere. */
+// NOLINTNEXTLINE(readability-function-size)
 mla_status added_find(const added_set *set, const regex *word, regex_matcher *matcher,
                       const char *text, size_t bytes, size_t start, added_match *out,
                       mla_error *err)

@@ -1,6 +1,7 @@
 /* arena.c - a chain of blocks. */
 #include "model/arena.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/size.h"
@@ -40,6 +41,7 @@ mla_status arena_take(arena *from, size_t num, size_t item_bytes, const char *wh
         MLAI_TRY(add_block(from, bytes, what, err));
     }
     arena_block *block = from->newest;
+    assert(block);
     *out = (char *)block + block->used;
     block->used += bytes;
     memset(*out, 0, bytes);

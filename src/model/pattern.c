@@ -23,7 +23,7 @@ static void emit(rewriter *r, const char *text, size_t bytes)
     } else {
         r->used = r->capacity - 1; /* full: pattern_rewrite notices */
     }
-    r->out[r->used] = 0;
+    r->out[r->used] = '\0';
 }
 
 static void emit_text(rewriter *r, const char *text)
