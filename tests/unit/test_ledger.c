@@ -1,4 +1,4 @@
-/* The ledger: what is in its cells, its limit, its freeze, and threads that use it at once. */
+/* The ledger: what is in its cells, its limit and its freeze. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,12 +6,9 @@
 
 #include <cmocka.h>
 
-#include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/ledger.h"
-#include "support/random.h"
 
 static mlai_ledger ledger_of(uint64_t limit_bytes)
 {
@@ -248,159 +245,6 @@ static void booked_memory_is_counted_and_struck_out_only_if_it_is_there(void **s
                      MLA_ERR_NO_MEMORY); /* the sum would wrap round */
 }
 
-static void hooked_memory_is_booked_with_its_label_and_moves_to_the_server(void **state)
-{
-    (void)state;
-    mlai_ledger ledger = ledger_of(0);
-    unsigned char *before = mlai_ledger_hook_alloc(&ledger, MLA_FOR_CONTEXT, 100);
-    assert_non_null(before);
-    assert_int_equal((uintptr_t)before % 16, 0);
-    memset(before, 0xff, 100);
-    assert_true(mlai_ledger_now(&ledger, MLA_SPACE_HOST, MLA_FOR_CONTEXT) >= 100);
-    mlai_ledger_freeze(&ledger);
-    void *after = mlai_ledger_hook_alloc(&ledger, MLA_FOR_CONTEXT, 0);
-    assert_non_null(after);
-    assert_true(mlai_ledger_now(&ledger, MLA_SPACE_HOST, MLA_FOR_SERVER) > 0);
-    mlai_ledger_hook_free(&ledger, before);
-    mlai_ledger_hook_free(&ledger, after);
-    mlai_ledger_hook_free(&ledger, NULL);
-    assert_true(mlai_ledger_now(&ledger, MLA_SPACE_HOST, MLA_FOR_CONTEXT) == 0);
-    assert_true(mlai_ledger_now(&ledger, MLA_SPACE_HOST, MLA_FOR_SERVER) == 0);
-    assert_null(mlai_ledger_hook_alloc(&ledger, MLA_FOR_CONTEXT, SIZE_MAX));
-    assert_null(mlai_ledger_hook_alloc(&ledger, MLA_FOR_CONTEXT, SIZE_MAX - 20));
-}
-
-typedef struct call_counter {
-    int num_allocs, num_releases;
-    size_t bytes, align_bytes;
-    mla_purpose purpose;
-} call_counter;
-
-static void *counted_alloc(void *user, size_t bytes, size_t align_bytes, mla_space space,
-                           mla_purpose purpose)
-{
-    call_counter *calls = user;
-    assert_int_equal(space, MLA_SPACE_HOST);
-    calls->num_allocs++;
-    calls->bytes = bytes;
-    calls->align_bytes = align_bytes;
-    calls->purpose = purpose;
-    return aligned_alloc(align_bytes,
-                         (bytes + align_bytes - 1) / align_bytes * align_bytes);
-}
-
-static void counted_release(void *user, void *data, size_t bytes, mla_space space,
-                            mla_purpose purpose)
-{
-    call_counter *calls = user;
-    assert_int_equal(bytes, calls->bytes);
-    assert_int_equal(space, MLA_SPACE_HOST);
-    assert_int_equal(purpose, calls->purpose);
-    calls->num_releases++;
-    free(data);
-}
-
-static void the_callers_allocator_is_the_only_one_used(void **state)
-{
-    (void)state;
-    call_counter calls = {0};
-    mla_allocator allocator = MLA_INIT(mla_allocator);
-    allocator.alloc = counted_alloc;
-    allocator.release = counted_release;
-    allocator.user = &calls;
-    mlai_ledger ledger;
-    assert_int_equal(mlai_ledger_init(&ledger, &allocator, 0, NULL), MLA_OK);
-    memset(&allocator, 0, sizeof allocator); /* it was copied */
-    void *data = NULL;
-    assert_int_equal(
-        mlai_ledger_take(&ledger, MLA_SPACE_HOST, MLA_FOR_GRAPH, 33, 32, "x", &data, NULL),
-        MLA_OK);
-    assert_int_equal(calls.num_allocs, 1);
-    assert_int_equal(calls.bytes, 33);
-    assert_int_equal(calls.align_bytes, 32);
-    assert_int_equal(calls.purpose, MLA_FOR_GRAPH);
-    mlai_ledger_give(&ledger, MLA_SPACE_HOST, MLA_FOR_GRAPH, 33, data);
-    assert_int_equal(calls.num_releases, 1);
-}
-
-static void half_an_allocator_is_refused(void **state)
-{
-    (void)state;
-    mlai_ledger ledger;
-    mla_allocator allocator = MLA_INIT(mla_allocator);
-    assert_int_equal(mlai_ledger_init(&ledger, &allocator, 0, NULL), MLA_ERR_ARGUMENT);
-    allocator.alloc = counted_alloc;
-    assert_int_equal(mlai_ledger_init(&ledger, &allocator, 0, NULL), MLA_ERR_ARGUMENT);
-    allocator.release = counted_release;
-    assert_int_equal(mlai_ledger_init(&ledger, &allocator, 0, NULL), MLA_OK);
-    allocator.struct_size = offsetof(mla_allocator, user); /* `user` reads as NULL */
-    allocator.user = &ledger;
-    assert_int_equal(mlai_ledger_init(&ledger, &allocator, 0, NULL), MLA_OK);
-    assert_null(ledger.allocator.user);
-    allocator.struct_size--;
-    assert_int_equal(mlai_ledger_init(&ledger, &allocator, 0, NULL), MLA_ERR_ARGUMENT);
-}
-
-enum { NUM_THREADS = 4, NUM_ROUNDS = 10000, MOST_BYTES = 512, THREAD_LIMIT = 900 };
-
-typedef struct runner {
-    mlai_ledger *ledger;
-    rng random;
-    uint64_t num_taken, num_bad;
-} runner;
-
-/* Takes, checks that no other thread has the memory, books, strikes out, gives back. */
-static void *take_and_give(void *arg)
-{
-    runner *self = arg;
-    unsigned char mark = (unsigned char)rng_u64(&self->random);
-    for (int i = 0; i < NUM_ROUNDS; i++) {
-        size_t bytes = (size_t)rng_between(&self->random, 1, MOST_BYTES);
-        unsigned char *data = NULL;
-        if (take(self->ledger, MLA_FOR_KV, bytes, (void **)&data) == MLA_OK) {
-            memset(data, mark, bytes);
-            uint64_t now = self->ledger->space_now_bytes[MLA_SPACE_HOST];
-            self->num_bad += now > THREAD_LIMIT || now < bytes;
-            for (size_t k = 0; k < bytes; k++) {
-                self->num_bad += data[k] != mark;
-            }
-            give(self->ledger, MLA_FOR_KV, bytes, data);
-            self->num_taken++;
-        }
-        if (mlai_ledger_book(self->ledger, MLA_SPACE_HOST, MLA_FOR_OTHER, 1, "x", NULL) ==
-            MLA_OK) {
-            self->num_bad += mlai_ledger_book(self->ledger, MLA_SPACE_HOST, MLA_FOR_OTHER,
-                                              -1, "x", NULL) != MLA_OK;
-        }
-    }
-    return NULL;
-}
-
-static void threads_never_pass_the_limit_and_leave_even_books(void **state)
-{
-    (void)state;
-    mlai_ledger ledger = ledger_of(THREAD_LIMIT);
-    rng random = rng_start("threads of the ledger");
-    runner runners[NUM_THREADS];
-    pthread_t threads[NUM_THREADS];
-    for (int i = 0; i < NUM_THREADS; i++) {
-        runners[i] = (runner){.ledger = &ledger, .random = rng_of_seed(rng_u64(&random))};
-        assert_int_equal(pthread_create(&threads[i], NULL, take_and_give, &runners[i]), 0);
-    }
-    uint64_t num_taken = 0;
-    for (int i = 0; i < NUM_THREADS; i++) {
-        assert_int_equal(pthread_join(threads[i], NULL), 0);
-        assert_true(runners[i].num_bad == 0);
-        num_taken += runners[i].num_taken;
-    }
-    mla_memory_cell cell = cell_of(&ledger, MLA_SPACE_HOST, MLA_FOR_KV);
-    assert_true(num_taken > 0);
-    assert_true(cell.now_bytes == 0 && cell.num_allocs == num_taken);
-    assert_true(cell.num_frees == num_taken);
-    assert_true(cell.peak_bytes > 0 && cell.peak_bytes <= THREAD_LIMIT);
-    assert_true(ledger.space_now_bytes[MLA_SPACE_HOST] == 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -412,10 +256,6 @@ int main(void)
         cmocka_unit_test(a_refused_allocation_leaves_room_for_the_next),
         cmocka_unit_test(the_freeze_refuses_all_but_the_server),
         cmocka_unit_test(booked_memory_is_counted_and_struck_out_only_if_it_is_there),
-        cmocka_unit_test(hooked_memory_is_booked_with_its_label_and_moves_to_the_server),
-        cmocka_unit_test(the_callers_allocator_is_the_only_one_used),
-        cmocka_unit_test(half_an_allocator_is_refused),
-        cmocka_unit_test(threads_never_pass_the_limit_and_leave_even_books),
     };
     return cmocka_run_group_tests_name("ledger", tests, NULL, NULL);
 }
