@@ -49,6 +49,10 @@ int32_t demo_read_generations(demo_generation *out);
 /* owned, json_decref. */
 json_t *demo_read_json(const char *name);
 
+/* tests/data/demo/score.txt cut into windows of 1023 tokens, BOS before each, against
+ * score.json: windows [first, first + num), each within 0.02 %; num 0: all, and their sum. */
+void demo_check_score(const demo *self, int32_t first, int32_t num);
+
 /* What engine_generate made of some requests. */
 typedef struct demo_output {
     int32_t ids[DEMO_MAX_GENERATIONS][DEMO_MAX_TOKENS];
