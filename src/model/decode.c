@@ -18,6 +18,8 @@ static mla_status check_step(const model *self, const model_step *step, mla_erro
             step->positions[i] >= 0 && step->positions[i] < self->limits.max_context_tokens,
             MLA_ERR_ARGUMENT, "position %lld of sequence %d is outside %lld",
             (long long)step->positions[i], i, (long long)self->limits.max_context_tokens);
+        MLAI_TRY(layer_check_pages(self, step->block_tables[i],
+                                   step->positions[i] / MODEL_PAGE_TOKENS + 1, err));
     }
     return layer_check_tokens(self, step->tokens, step->num_sequences, err);
 }

@@ -40,6 +40,17 @@ mla_status layer_check_tokens(const model *self, const int32_t *tokens, int32_t 
     return MLA_OK;
 }
 
+mla_status layer_check_pages(const model *self, const int32_t *table, int64_t num,
+                             mla_error *err)
+{
+    for (int64_t i = 0; i < num; i++) {
+        MLAI_CHECK(table[i] >= 0 && table[i] < self->limits.num_pages, MLA_ERR_ARGUMENT,
+                   "page %d at %lld of the block table; there are %lld", table[i],
+                   (long long)i, (long long)self->limits.num_pages);
+    }
+    return MLA_OK;
+}
+
 void layer_embed(const model_pass *pass, const int32_t *tokens)
 {
     const matrix *table = &pass->model->weights.embedding;

@@ -1,4 +1,4 @@
-/* prefill.c - a chunk of one sequence. Its rows are appended first; then attention.c reads
+/* prefill.c - a chunk of one sequence. Its rows are appended first; then prefill_attend.c reads
  * every row that they see back from the cache. */
 #include "model/prefill.h"
 
@@ -7,22 +7,18 @@
 static mla_status check_chunk(const model *self, const model_chunk *chunk, mla_error *err)
 {
     int64_t first = chunk->first_position;
-    int64_t last = first + chunk->num_tokens - 1;
     MLAI_CHECK(self->is_prepared, MLA_ERR_STATE, "the model is not prepared");
     MLAI_CHECK(
-        chunk->num_tokens >= 1 && first >= 0 && first < self->limits.max_context_tokens &&
-            last < self->limits.max_context_tokens,
+        chunk->num_tokens >= 1 && first >= 0 &&
+            first <= self->limits.max_context_tokens - chunk->num_tokens,
         MLA_ERR_ARGUMENT, "a chunk of %d tokens at position %lld of a context of %lld",
         chunk->num_tokens, (long long)first, (long long)self->limits.max_context_tokens);
+    int64_t last = first + chunk->num_tokens - 1;
     MLAI_CHECK(first / MODEL_CHUNK_TOKENS == last / MODEL_CHUNK_TOKENS, MLA_ERR_ARGUMENT,
                "positions %lld to %lld do not lie in one cell of %d", (long long)first,
                (long long)last, MODEL_CHUNK_TOKENS);
-    for (int64_t i = 0; i <= last / MODEL_PAGE_TOKENS; i++) {
-        MLAI_CHECK(chunk->block_table[i] >= 0 &&
-                       chunk->block_table[i] < self->limits.num_pages,
-                   MLA_ERR_ARGUMENT, "page %d at %lld of the block table; there are %lld",
-                   chunk->block_table[i], (long long)i, (long long)self->limits.num_pages);
-    }
+    MLAI_TRY(
+        layer_check_pages(self, chunk->block_table, last / MODEL_PAGE_TOKENS + 1, err));
     return layer_check_tokens(self, chunk->tokens, chunk->num_tokens, err);
 }
 

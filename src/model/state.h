@@ -97,6 +97,9 @@ void model_unprepare(model *self);
 /* layer.c: what both forms share. */
 mla_status layer_check_tokens(const model *self, const int32_t *tokens, int32_t num,
                               mla_error *err);
+/* table: [num] page ids, all of which must exist. */
+mla_status layer_check_pages(const model *self, const int32_t *table, int64_t num,
+                             mla_error *err);
 void layer_embed(const model_pass *pass, const int32_t *tokens);
 /* hidden -> q and the cache rows of this pass, both rotated. */
 mla_status layer_project(const model_pass *pass, int32_t layer, mla_error *err);
