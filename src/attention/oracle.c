@@ -54,50 +54,72 @@ static double of_e4m3(unsigned char code)
     return code & 0x80 ? -magnitude : magnitude;
 }
 
+static void read_f32(const unsigned char *from, double *to)
+{
+    for (int32_t i = 0; i < CHUNK; i++) {
+        to[i] = of_f32(from + 4 * (ptrdiff_t)i);
+    }
+}
+
+static void read_bf16(const unsigned char *from, double *to)
+{
+    for (int32_t i = 0; i < CHUNK; i++) {
+        to[i] = of_bf16(from + 2 * (ptrdiff_t)i);
+    }
+}
+
+static void read_e4m3(const unsigned char *from, double scale, double *to)
+{
+    for (int32_t i = 0; i < CHUNK; i++) {
+        to[i] = of_e4m3(from[i]) * scale;
+    }
+}
+
+/* D codes, their D/128 scales, then the rope part. */
+static void read_grouped(const unsigned char *row, int32_t latent_dim, int32_t first,
+                         double *to)
+{
+    const unsigned char *scales = row + latent_dim;
+    const unsigned char *rope = scales + 4 * (ptrdiff_t)(latent_dim / GROUP);
+    if (first < latent_dim) {
+        read_e4m3(row + first, of_f32(scales + 4 * (ptrdiff_t)(first / GROUP)), to);
+    } else {
+        read_bf16(rope + 2 * (ptrdiff_t)(first - latent_dim), to);
+    }
+}
+
 /* Columns [first, first + CHUNK) of a stored key. */
 static void read_key(const problem *in, const unsigned char *row, int32_t first, double *to)
 {
-    int32_t latent_dim = in->caps->latent_dim;
-    const unsigned char *scales = row + latent_dim;
-    const unsigned char *rope = scales + (size_t)latent_dim / GROUP * sizeof(float);
-    for (int32_t i = 0; i < CHUNK; i++) {
-        int32_t column = first + i;
-        switch (in->caps->kv_format) {
-        case MLA_KV_F32:
-            to[i] = of_f32(row + 4 * (ptrdiff_t)column);
-            break;
-        case MLA_KV_BF16:
-            to[i] = of_bf16(row + 2 * (ptrdiff_t)column);
-            break;
-        case MLA_KV_FP8:
-            to[i] = of_e4m3(row[column]) * in->kv_scale;
-            break;
-        case MLA_KV_FP8_G128:
-            to[i] = column < latent_dim
-                        ? of_e4m3(row[column]) *
-                              of_f32(scales + 4 * (ptrdiff_t)(column / GROUP))
-                        : of_bf16(rope + 2 * (ptrdiff_t)(column - latent_dim));
-            break;
-        }
+    switch (in->caps->kv_format) {
+    case MLA_KV_F32:
+        read_f32(row + 4 * (ptrdiff_t)first, to);
+        break;
+    case MLA_KV_BF16:
+        read_bf16(row + 2 * (ptrdiff_t)first, to);
+        break;
+    case MLA_KV_FP8:
+        read_e4m3(row + first, in->kv_scale, to);
+        break;
+    case MLA_KV_FP8_G128:
+        read_grouped(row, in->caps->latent_dim, first, to);
+        break;
     }
 }
 
 static void read_query(const problem *in, int64_t index, int32_t first, double *to)
 {
-    int64_t width = in->caps->latent_dim + in->caps->rope_dim;
-    for (int32_t i = 0; i < CHUNK; i++) {
-        int64_t at = index * width + first + i;
-        switch (in->caps->query_dtype) {
-        case MLA_F32:
-            to[i] = of_f32(in->query + 4 * at);
-            break;
-        case MLA_BF16:
-            to[i] = of_bf16(in->query + 2 * at);
-            break;
-        case MLA_E4M3:
-            to[i] = of_e4m3(in->query[at]) * in->query_scale;
-            break;
-        }
+    int64_t at = index * (in->caps->latent_dim + in->caps->rope_dim) + first;
+    switch (in->caps->query_dtype) {
+    case MLA_F32:
+        read_f32(in->query + 4 * at, to);
+        break;
+    case MLA_BF16:
+        read_bf16(in->query + 2 * at, to);
+        break;
+    case MLA_E4M3:
+        read_e4m3(in->query + at, in->query_scale, to);
+        break;
     }
 }
 
@@ -120,8 +142,8 @@ static double score_of(const problem *in, int64_t query_index, const unsigned ch
     double sum = 0;
     double absolute = 0;
     for (int32_t first = 0; first < width; first += CHUNK) {
-        double q[CHUNK];
-        double k[CHUNK];
+        double q[CHUNK] = {0};
+        double k[CHUNK] = {0};
         read_query(in, query_index, first, q);
         read_key(in, row, first, k);
         for (int32_t i = 0; i < CHUNK; i++) {
@@ -137,7 +159,7 @@ static void add_values(const problem *in, const unsigned char *row, double p, do
                        double *magnitude)
 {
     for (int32_t first = 0; first < in->caps->latent_dim; first += CHUNK) {
-        double v[CHUNK];
+        double v[CHUNK] = {0};
         read_key(in, row, first, v);
         for (int32_t i = 0; i < CHUNK; i++) {
             out[first + i] += p * v[i];

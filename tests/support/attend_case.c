@@ -362,30 +362,52 @@ static void judge_query(const attend_case *c, const float *out, float lse, int64
     }
 }
 
+/* Keys that the row sees at least: bad pages may mask any. */
+static int64_t num_seen_by(const attend_case *c, int32_t r, int32_t row)
+{
+    int64_t length = length_of(c, r);
+    int64_t num = c->caps.causal ? length - c->rows[r] + row + 1 : length;
+    return c->caps.window > 0 && num > c->caps.window ? c->caps.window : num;
+}
+
+/* What the answers of some queries look like. */
+typedef struct look {
+    int64_t num, num_zero;
+    double share; /* sum of |out| / A, which is 1 where one key decides */
+} look;
+
+static void look_at(const attend_case *c, int64_t query, look *seen)
+{
+    int64_t dim = c->caps.latent_dim;
+    for (int64_t i = query * dim; i < (query + 1) * dim; i++) {
+        double magnitude = c->expected.magnitude[i];
+        seen->num++;
+        seen->num_zero += c->expected.out[i] == 0;
+        seen->share += magnitude > 0 ? fabs(c->expected.out[i]) / magnitude : 1;
+    }
+}
+
 /* A case proves something only if its answers are not mostly zeros and, where scores are
- * ordinary and keys many, no single key decides: with one key |out| = A everywhere. */
+ * ordinary and keys many, no single key decides. */
 static bool is_mistrusted(const attend_case *c)
 {
-    int64_t num_seen = 0;
-    int64_t num_zero = 0;
-    double share = 0;
-    for (int64_t i = 0; i < c->num_queries * c->caps.latent_dim; i++) {
-        if (c->expected.lse[i / c->caps.latent_dim] == -HUGE_VAL) {
-            continue;
-        }
-        num_seen++;
-        num_zero += c->expected.out[i] == 0;
-        share += c->expected.magnitude[i] > 0
-                     ? fabs(c->expected.out[i]) / c->expected.magnitude[i]
-                     : 1;
-    }
-    bool is_crowded = c->logit_deviation == 0 && !c->has_bad_pages;
+    enum { MANY = 15 };
+    look all = {0};
+    look crowded = {0};
+    int64_t query = 0;
     for (int32_t r = 0; r < c->num_requests; r++) {
-        is_crowded = is_crowded && c->lens[r] - c->rows[r] >= 15 &&
-                     (c->caps.window == 0 || c->caps.window >= 15);
+        for (int32_t i = 0; i < c->rows[r] * c->caps.num_heads; i++, query++) {
+            bool is_ordinary = c->logit_deviation == 0 && !c->has_bad_pages;
+            if (c->expected.lse[query] > -HUGE_VAL) {
+                look_at(c, query, &all);
+                if (is_ordinary && num_seen_by(c, r, i / c->caps.num_heads) >= MANY) {
+                    look_at(c, query, &crowded);
+                }
+            }
+        }
     }
-    return num_seen > 0 &&
-           (2 * num_zero > num_seen || (is_crowded && share > 0.8 * (double)num_seen));
+    return 2 * all.num_zero > all.num ||
+           (crowded.num > 0 && crowded.share > 0.8 * (double)crowded.num);
 }
 
 attend_verdict attend_case_judge(const attend_case *c, const float *out, const float *lse,

@@ -1,0 +1,322 @@
+/* test_run.c - mla_run, through the public API, against the oracle: a set of cases in which
+ * every pair of values of every two factors occurs, at every level of this CPU. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+/* cmocka needs the three above */
+#include <cmocka.h>
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attention/split.h"
+#include "base/convert.h"
+#include "device/cpu.h"
+#include "support/attend_case.h"
+#include "support/levels.h"
+#include "support/pairwise.h"
+
+enum { WORST_SEEN = 30 /* |error| / (u A) of ordinary scores: see test_attend.c */ };
+
+enum factor {
+    LENGTH,
+    HEADS,
+    PAGE,
+    FORMAT,
+    QUERY,
+    MODE,
+    WINDOW,
+    CAUSAL,
+    SCORES,
+    OUTPUT,
+    SHAPE,
+    PADDED,
+    THREADS,
+    NUM_FACTORS
+};
+
+static const int32_t lengths[] = {0, 1, 15, 16, 17, 63, 64, 65, 127, 128, 129, 1000, 4097};
+static const int32_t heads[] = {1, 4, 6, 8, 12, 16, 20, 48, 96, 128};
+static const int32_t pages[] = {1, 16, 48, 64, 128, 944};
+static const mla_kv_format formats[] = {MLA_KV_F32, MLA_KV_BF16, MLA_KV_FP8,
+                                        MLA_KV_FP8_G128};
+static const mla_dtype queries[] = {MLA_F32, MLA_BF16, MLA_E4M3};
+static const mla_mode modes[] = {MLA_DECODE, MLA_VERIFY, MLA_EXTEND};
+static const int32_t windows[] = {0, 1, 100, 513};
+static const int32_t causal[] = {1, 0};
+static const double deviations[] = {0, 2000}; /* of scores; 0: ordinary */
+static const mla_dtype outputs[] = {MLA_F32, MLA_BF16};
+static const int32_t shapes[][2] = {{512, 64}, {256, 32}, {256, 64}, {1024, 64}};
+static const int32_t paddings[] = {0, 192};
+static const int32_t thread_counts[] = {1, 2};
+
+#define NUM(array) ((int32_t)(sizeof(array) / sizeof((array)[0])))
+static const int32_t num_values[NUM_FACTORS] = {
+    NUM(lengths), NUM(heads),    NUM(pages),        NUM(formats),    NUM(queries),
+    NUM(modes),   NUM(windows),  NUM(causal),       NUM(deviations), NUM(outputs),
+    NUM(shapes),  NUM(paddings), NUM(thread_counts)};
+
+static uint32_t isa;
+
+static void must(mla_status status, const mla_error *err)
+{
+    if (status != MLA_OK) {
+        fail_msg("%s: %s (%s)", mla_status_name(status), err->message, err->where);
+    }
+}
+
+/* The oracle takes a second for a few thousand keys of 128 heads: few rows there. */
+static int32_t affordable(int32_t rows, const attend_case *c)
+{
+    int64_t most = 300000 / ((int64_t)c->caps.num_heads * (c->lens[0] + 1)) + 1;
+    return rows < most ? rows : (int32_t)most;
+}
+
+/* The request with the length of the case, and smaller ones around it: one that is longer
+ * than its rows, one that is not, and one without rows. */
+static void add_requests(attend_case *c, const unsigned char *row, rng *random)
+{
+    static const int32_t most_rows[] = {1, 4, 9};
+    int32_t most = most_rows[row[MODE]];
+    c->num_requests = 4;
+    c->lens[0] = lengths[row[LENGTH]];
+    c->rows[0] = affordable(most, c);
+    c->lens[1] = (int32_t)rng_between(random, 16, 80);
+    c->rows[1] = c->caps.mode == MLA_EXTEND ? (int32_t)rng_between(random, 1, 5) : 1;
+    c->lens[2] = (int32_t)rng_between(random, -2, 2);
+    c->rows[2] = (int32_t)rng_between(random, 1, most < 4 ? most : 4);
+    c->lens[3] = 40;
+    c->rows[3] = 0;
+}
+
+static attend_case case_of(const unsigned char *row, rng *random)
+{
+    attend_case c = {
+        .caps = {.mode = modes[row[MODE]],
+                 .kv_format = formats[row[FORMAT]],
+                 .query_dtype = queries[row[QUERY]],
+                 .output_dtype = outputs[row[OUTPUT]],
+                 .num_heads = heads[row[HEADS]],
+                 .latent_dim = shapes[row[SHAPE]][0],
+                 .rope_dim = shapes[row[SHAPE]][1],
+                 .page_tokens = pages[row[PAGE]],
+                 .causal = causal[row[CAUSAL]],
+                 .window = windows[row[WINDOW]],
+                 .softmax_scale = 0.0721688F},
+        .logit_deviation = deviations[row[SCORES]],
+    };
+    size_t page_bytes =
+        (size_t)c.caps.page_tokens *
+        mla_kv_row_bytes(c.caps.kv_format, c.caps.latent_dim, c.caps.rope_dim);
+    if (paddings[row[PADDED]] > 0) {
+        c.caps.page_stride_bytes = (int64_t)((page_bytes + 15) / 16 * 16) + 192;
+    }
+    add_requests(&c, row, random);
+    return c;
+}
+
+static mla_plan *plan_of(mla_context *context, const mla_caps *caps)
+{
+    mla_error err = {MLA_OK, 0, NULL, ""};
+    mla_session *session = NULL;
+    mla_plan *plan = NULL;
+    mla_ticket ticket = 0;
+    must(mla_session_open(context, NULL, &session, &err), &err);
+    must(mla_session_add(session, caps, NULL, &ticket, &err), &err);
+    must(mla_session_prepare(session, &err), &err);
+    must(mla_session_publish(session, ticket, &plan, &err), &err);
+    mla_session_close(&session);
+    return plan;
+}
+
+typedef struct outputs_of_run {
+    fenced out, lse, workspace;
+} outputs_of_run;
+
+/* Binds exactly the bytes that are required, runs, and lets everything go. */
+static outputs_of_run run_case(const attend_case *c, int32_t num_threads)
+{
+    mla_error err = {MLA_OK, 0, NULL, ""};
+    mla_context_options options = MLA_INIT(mla_context_options);
+    mla_context *context = NULL;
+    options.backend = MLA_BACKEND_CPU;
+    options.num_threads = num_threads;
+    options.isa_mask = isa;
+    must(mla_context_create(&options, &context, &err), &err);
+    mla_plan *plan = plan_of(context, &c->caps);
+    mla_requirements need = MLA_INIT(mla_requirements);
+    must(mla_plan_requirements(plan, &need, &err), &err);
+    outputs_of_run to = {fenced_take(need.output.bytes, 0xff),
+                         fenced_take(need.lse.bytes, 0xff),
+                         fenced_take(need.workspace.bytes, 0xff)};
+    mla_buffers buffers = c->buffers;
+    buffers.output = (mla_out){to.out.data, to.out.bytes};
+    buffers.lse = (mla_out){to.lse.data, to.lse.bytes};
+    buffers.workspace = (mla_out){to.workspace.data, to.workspace.bytes};
+    mla_binding *binding = NULL;
+    must(mla_bind(plan, &buffers, &binding, &err), &err);
+    must(mla_run(binding, &c->batch, (mla_stream){NULL}, &err), &err);
+    mla_unbind(&binding);
+    mla_plan_release(&plan);
+    must(mla_context_destroy(&context, &err), &err);
+    return to;
+}
+
+static float *out_as_f32(const attend_case *c, const fenced *out)
+{
+    size_t num = (size_t)c->num_queries * (size_t)c->caps.latent_dim;
+    float *values = calloc(num + 1, sizeof *values);
+    assert_non_null(values);
+    for (size_t i = 0; i < num; i++) {
+        if (c->caps.output_dtype == MLA_F32) {
+            memcpy(&values[i], out->data + i * sizeof(float), sizeof(float));
+        } else {
+            uint16_t bits;
+            memcpy(&bits, out->data + i * sizeof bits, sizeof bits);
+            values[i] = mlai_f32_from_bf16(bits);
+        }
+    }
+    return values;
+}
+
+/* The longest split and how often splits of one row are merged. */
+static attend_sums sums_of(const attend_case *c)
+{
+    attend_sums sums = {.u_out = c->caps.output_dtype == MLA_F32 ? 0x1p-24 : 0x1p-8};
+    for (int32_t r = 0; r < c->num_requests; r++) {
+        int64_t most = (int64_t)c->caps.table_width * c->caps.page_tokens;
+        int64_t length = c->lens[r] > most ? most : c->lens[r] > 0 ? c->lens[r] : 0;
+        int64_t tokens = mlai_split_tokens(length);
+        int32_t merges = (int32_t)((length + tokens - 1) / tokens);
+        sums.split_tokens = tokens > sums.split_tokens ? tokens : sums.split_tokens;
+        sums.num_merges = merges > sums.num_merges ? merges : sums.num_merges;
+    }
+    return sums;
+}
+
+static void describe(const attend_case *c, int32_t number, attend_verdict verdict)
+{
+    print_message("case %d: mode %d kv %d query %d out %d h%d d%d+%d p%d stride %" PRId64
+                  " causal %d window %d scores %g len %d rows %d,%d,%d:"
+                  " worst %.1f u A, %.3f of the bound\n",
+                  number, (int)c->caps.mode, (int)c->caps.kv_format,
+                  (int)c->caps.query_dtype, (int)c->caps.output_dtype, c->caps.num_heads,
+                  c->caps.latent_dim, c->caps.rope_dim, c->caps.page_tokens,
+                  c->caps.page_stride_bytes, c->caps.causal, c->caps.window,
+                  c->logit_deviation, c->lens[0], c->rows[0], c->rows[1], c->rows[2],
+                  verdict.worst_in_u, verdict.worst_share);
+}
+
+static attend_verdict judge_run(const attend_case *c, int32_t num_threads)
+{
+    outputs_of_run got = run_case(c, num_threads);
+    float *out = out_as_f32(c, &got.out);
+    attend_verdict verdict =
+        attend_case_judge(c, out, (const float *)(const void *)got.lse.data, sums_of(c));
+    free(out);
+    fenced_drop(&got.out);
+    fenced_drop(&got.lse);
+    fenced_drop(&got.workspace);
+    return verdict;
+}
+
+static void assert_good(const attend_case *c, attend_verdict verdict)
+{
+    assert_string_equal(verdict.first_wrong, "");
+    assert_int_equal(verdict.num_wrong, 0);
+    assert_false(verdict.is_mistrusted);
+    if (c->logit_deviation == 0) {
+        assert_true(verdict.worst_in_u < 2 * WORST_SEEN);
+    }
+}
+
+static void every_pair_of_settings_agrees_with_the_oracle(void **state)
+{
+    (void)state;
+    rng random = rng_start("every_pair_of_settings_agrees_with_the_oracle");
+    pairwise plan = pairwise_plan(NUM_FACTORS, num_values, &random);
+    assert_int_equal(pairwise_num_missing(&plan, num_values, plan.num_rows), 0);
+    assert_true(pairwise_num_missing(&plan, num_values, plan.num_rows - 1) > 0);
+    for (int32_t i = 0; i < plan.num_rows; i++) {
+        attend_case c = case_of(plan.row[i], &random);
+        attend_case_build(&c, &random);
+        attend_verdict verdict = judge_run(&c, thread_counts[plan.row[i][THREADS]]);
+        describe(&c, i, verdict);
+        assert_good(&c, verdict);
+        attend_case_drop(&c);
+    }
+    print_message("%d cases\n", plan.num_rows);
+    pairwise_drop(&plan);
+}
+
+static attend_case small_case(void)
+{
+    return (attend_case){
+        .caps = {.mode = MLA_VERIFY,
+                 .kv_format = MLA_KV_BF16,
+                 .query_dtype = MLA_BF16,
+                 .output_dtype = MLA_F32,
+                 .num_heads = 5,
+                 .latent_dim = 256,
+                 .rope_dim = 64,
+                 .page_tokens = 16,
+                 .causal = 1,
+                 .softmax_scale = 0.0721688F},
+        .num_requests = 3,
+        .lens = {70, 100, 33},
+        .rows = {3, 1, 4},
+    };
+}
+
+static void pages_outside_the_pool_mask_their_tokens_only(void **state)
+{
+    (void)state;
+    rng random = rng_start("pages_outside_the_pool_mask_their_tokens_only");
+    for (int i = 0; i < 20; i++) {
+        attend_case c = small_case();
+        c.has_bad_pages = true;
+        attend_case_build(&c, &random);
+        assert_good(&c, judge_run(&c, 2));
+        attend_case_drop(&c);
+    }
+}
+
+/* 1000 tokens are said and the table names 64. */
+static void a_length_beyond_the_table_is_cut(void **state)
+{
+    (void)state;
+    rng random = rng_start("a_length_beyond_the_table_is_cut");
+    attend_case c = small_case();
+    c.caps.table_width = 4;
+    c.lens[1] = 1000;
+    c.lens[2] = INT32_MAX;
+    attend_case_build(&c, &random);
+    assert_true(c.expected.lse[0] > 0);
+    assert_good(&c, judge_run(&c, 1));
+    attend_case_drop(&c);
+}
+
+static int run_suite(mla_isa only)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_pair_of_settings_agrees_with_the_oracle),
+        cmocka_unit_test(pages_outside_the_pool_mask_their_tokens_only),
+        cmocka_unit_test(a_length_beyond_the_table_is_cut),
+    };
+    isa = (uint32_t)only;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+    levels suite = levels_start("run");
+    if (levels_run(&suite, "c", true)) {
+        suite.num_failed += run_suite(MLA_ISA_C);
+    }
+    if (levels_run(&suite, "avx2", mlai_cpu_isa() & MLA_ISA_AVX2)) {
+        suite.num_failed += run_suite(MLA_ISA_AVX2);
+    }
+    return levels_finish(&suite);
+}
