@@ -1,9 +1,11 @@
 /* The bits of a row depend on its own request and position only. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 #include <math.h>
@@ -46,8 +48,192 @@ static void a_run_is_attention(void **state)
     rig_close(&r);
 }
 
+static mla_caps ragged_caps(void)
+{
+    mla_caps caps = rig_extend_caps(4, 60, 9000);
+    caps.kv_format = MLA_KV_BF16;
+    caps.output_dtype = MLA_BF16;
+    return caps;
+}
+
+static const rig_request ragged[] = {{11, 8200, 30}, {12, 700, 5}, {13, 0, 2}, {14, 8, 8}};
+enum { NUM_RAGGED = 4, NUM_RAGGED_ROWS = 45 };
+
+static void expect_same_rows(const rig *a, const rig *b, int32_t num_rows)
+{
+    for (int32_t i = 0; i < num_rows; i++) {
+        assert_true(rig_same_bits(a, i, b, i));
+    }
+}
+
+static void pages_and_threads_change_no_bit(void **state)
+{
+    (void)state;
+    mla_caps caps = ragged_caps();
+    rig one = rig_open(&caps, 1, 1);
+    rig_load(&one, ragged, NUM_RAGGED);
+    rig_run(&one);
+    for (int32_t threads = 2; threads <= 7; threads += 5) {
+        rig many = rig_open(&caps, threads, (uint64_t)threads);
+        rig_load(&many, ragged, NUM_RAGGED);
+        rig_run(&many);
+        expect_same_rows(&one, &many, NUM_RAGGED_ROWS);
+        rig_close(&many);
+    }
+    rig_close(&one);
+}
+
+static void a_request_alone_has_the_bits_that_it_has_among_neighbours(void **state)
+{
+    (void)state;
+    mla_caps caps = ragged_caps();
+    rig all = rig_open(&caps, 3, 1);
+    rig alone = rig_open(&caps, 3, 2);
+    rig_load(&all, ragged, NUM_RAGGED);
+    rig_run(&all);
+    int32_t first = 0;
+    for (int32_t q = 0; q < NUM_RAGGED; q++) {
+        rig_load(&alone, &ragged[q], 1);
+        rig_run(&alone);
+        for (int32_t i = 0; i < ragged[q].num_rows; i++) {
+            assert_true(rig_same_bits(&alone, i, &all, first + i));
+        }
+        first += ragged[q].num_rows;
+    }
+    rig_close(&all);
+    rig_close(&alone);
+}
+
+/* A prefill chunk of 30 rows, across a change of the split length (8192), is 30 decodes. */
+static void a_row_has_the_same_bits_in_a_chunk_and_alone(void **state)
+{
+    (void)state;
+    mla_caps caps = ragged_caps();
+    rig chunk = rig_open(&caps, 2, 1);
+    mla_caps decode_caps = caps;
+    decode_caps.mode = MLA_DECODE;
+    decode_caps.max_rows_per_request = 1;
+    decode_caps.max_query_rows = 1;
+    decode_caps.max_requests = 1;
+    rig decode = rig_open(&decode_caps, 4, 2);
+    rig_load(&chunk, ragged, NUM_RAGGED);
+    rig_run(&chunk);
+    for (int32_t i = 0; i < ragged[0].num_rows; i += 3) {
+        rig_request row = {11, ragged[0].length - ragged[0].num_rows + i + 1, 1};
+        rig_load(&decode, &row, 1);
+        rig_run(&decode);
+        assert_true(rig_same_bits(&decode, 0, &chunk, i));
+    }
+    rig_close(&chunk);
+    rig_close(&decode);
+}
+
+static void replay_once(rig *r)
+{
+    memset(r->buffers.output.data, 0xff, r->buffers.output.bytes);
+    memset(r->buffers.lse.data, 0xff, r->buffers.lse.bytes);
+    memset(r->buffers.workspace.data, 0xff, r->buffers.workspace.bytes);
+    assert_int_equal(mla_replay(r->binding, (mla_stream){NULL}, NULL), MLA_OK);
+}
+
+static void a_replay_follows_the_contents(void **state)
+{
+    (void)state;
+    mla_caps caps = ragged_caps();
+    const rig_request before[] = {{1, 900, 3}, {2, 40, 3}};
+    const rig_request after[] = {{3, 20, 2}, {4, 8500, 4}}; /* other starts, too */
+    const rig_request empty[] = {{3, 0, 2}, {4, -5, 4}};
+    rig recorded = rig_open(&caps, 3, 1);
+    rig fresh = rig_open(&caps, 3, 2);
+    rig_load(&recorded, before, 2);
+    assert_int_equal(mla_record(recorded.binding, &recorded.batch, NULL), MLA_OK);
+    const rig_request *const turns[] = {before, empty, after, empty, before};
+    for (int i = 0; i < 5; i++) {
+        rig_load(&recorded, turns[i], 2);
+        replay_once(&recorded);
+        rig_load(&fresh, turns[i], 2);
+        rig_run(&fresh);
+        expect_same_rows(&recorded, &fresh, 6);
+    }
+    rig_close(&recorded);
+    rig_close(&fresh);
+}
+
+typedef struct lane {
+    rig *r;
+    const rig *want;
+    int num_wrong;
+} lane;
+
+static void *run_often(void *arg)
+{
+    lane *l = arg;
+    for (int i = 0; i < 20; i++) {
+        rig_run(l->r);
+        for (int32_t row = 0; row < l->r->batch.num_query_rows; row++) {
+            l->num_wrong += !rig_same_bits(l->r, row, l->want, row);
+        }
+    }
+    return NULL;
+}
+
+static void two_threads_use_two_bindings_of_one_plan(void **state)
+{
+    (void)state;
+    mla_caps caps = rig_extend_caps(2, 12, 3000);
+    const rig_request requests[] = {{1, 2900, 9}, {2, 77, 3}};
+    rig first = rig_open(&caps, 2, 1);
+    rig want = rig_open(&caps, 1, 3);
+    rig second = first; /* the same context and plan, buffers and a binding of its own */
+    second.buffers = rig_buffers(&second.need);
+    assert_int_equal(mla_bind(second.plan, &second.buffers, &second.binding, NULL), MLA_OK);
+    rig_load(&first, requests, 2);
+    rig_load(&second, requests, 2);
+    rig_load(&want, requests, 2);
+    rig_run(&want);
+    lane lanes[] = {{&first, &want, 0}, {&second, &want, 0}};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, run_often, &lanes[1]), 0);
+    (void)run_often(&lanes[0]);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(lanes[0].num_wrong + lanes[1].num_wrong, 0);
+    mla_unbind(&second.binding);
+    rig_buffers_free(&second.buffers);
+    rig_close(&first);
+    rig_close(&want);
+}
+
+static void a_run_allocates_nothing(void **state)
+{
+    (void)state;
+    mla_caps caps = rig_extend_caps(2, 12, 3000);
+    const rig_request requests[] = {{1, 2900, 9}, {2, 77, 3}};
+    rig r = rig_open(&caps, 2, 1);
+    rig_load(&r, requests, 2);
+    assert_int_equal(mla_record(r.binding, &r.batch, NULL), MLA_OK);
+    assert_int_equal(mla_context_freeze(r.context, NULL), MLA_OK);
+    mla_memory_report before = MLA_INIT(mla_memory_report);
+    mla_memory_report after = MLA_INIT(mla_memory_report);
+    assert_int_equal(mla_context_memory(r.context, &before, NULL), MLA_OK);
+    rig_load(&r, requests, 2); /* appends */
+    rig_run(&r);
+    assert_int_equal(mla_replay(r.binding, (mla_stream){NULL}, NULL), MLA_OK);
+    assert_int_equal(mla_poll(r.binding, NULL), MLA_OK);
+    assert_int_equal(mla_context_memory(r.context, &after, NULL), MLA_OK);
+    assert_memory_equal(&before, &after, sizeof before);
+    rig_close(&r);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_run_is_attention)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_run_is_attention),
+        cmocka_unit_test(pages_and_threads_change_no_bit),
+        cmocka_unit_test(a_request_alone_has_the_bits_that_it_has_among_neighbours),
+        cmocka_unit_test(a_row_has_the_same_bits_in_a_chunk_and_alone),
+        cmocka_unit_test(a_replay_follows_the_contents),
+        cmocka_unit_test(two_threads_use_two_bindings_of_one_plan),
+        cmocka_unit_test(a_run_allocates_nothing),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
