@@ -32,7 +32,8 @@ static mla_context_options cpu_options(void)
     return options;
 }
 
-static void *never(void *user, size_t bytes, size_t align, mla_space space, mla_purpose purpose)
+static void *never(void *user, size_t bytes, size_t align, mla_space space,
+                   mla_purpose purpose)
 {
     (void)user;
     (void)bytes;
@@ -72,7 +73,8 @@ static void a_context_refuses_impossible_options(void **state)
     EXPECT(MLA_ERR_ARGUMENT, "is 9", mla_context_create(&options, &context, &last));
     options = cpu_options();
     options.memory_limit_bytes = 100;
-    EXPECT(MLA_ERR_NO_MEMORY, "limit of 100", mla_context_create(&options, &context, &last));
+    EXPECT(MLA_ERR_NO_MEMORY, "limit of 100",
+           mla_context_create(&options, &context, &last));
     options = cpu_options();
     mla_allocator allocator = MLA_INIT(mla_allocator);
     allocator.alloc = never;
@@ -97,8 +99,8 @@ static void a_context_outlives_what_was_made_from_it(void **state)
     mla_plan *plan = rig_plan(context, &caps);
     EXPECT(MLA_ERR_STATE, "alive", mla_context_destroy(&context, &last));
     mla_plan_release(&plan);
-    assert_int_equal(mla_memory_take(context, MLA_SPACE_HOST, MLA_FOR_KV, 77, 64, &data, NULL),
-                     MLA_OK);
+    assert_int_equal(
+        mla_memory_take(context, MLA_SPACE_HOST, MLA_FOR_KV, 77, 64, &data, NULL), MLA_OK);
     EXPECT(MLA_ERR_STATE, "77 bytes of host memory for kv",
            mla_context_destroy(&context, &last));
     mla_memory_give(context, MLA_SPACE_HOST, MLA_FOR_KV, 77, data);
@@ -129,7 +131,8 @@ static void the_books_refuse_what_is_not_a_callers(void **state)
            mla_memory_take(c, host, MLA_FOR_KV, PTRDIFF_MAX, 8, &data, &last));
     EXPECT(MLA_ERR_ARGUMENT, "bytes is 0", mla_memory_book(c, host, MLA_FOR_KV, 0, &last));
     EXPECT(MLA_ERR_ARGUMENT, "strike", mla_memory_book(c, host, MLA_FOR_KV, -1, &last));
-    EXPECT(MLA_ERR_ARGUMENT, "purpose is 2", mla_memory_book(c, host, MLA_FOR_PLAN, 1, &last));
+    EXPECT(MLA_ERR_ARGUMENT, "purpose is 2",
+           mla_memory_book(c, host, MLA_FOR_PLAN, 1, &last));
     assert_int_equal(mla_memory_book(c, host, MLA_FOR_WEIGHTS, 1000, NULL), MLA_OK);
     mla_memory_report report = MLA_INIT(mla_memory_report);
     assert_int_equal(mla_context_memory(c, &report, NULL), MLA_OK);
@@ -158,7 +161,8 @@ static void a_session_refuses_what_it_cannot_prepare(void **state)
     EXPECT(MLA_ERR_UNSUPPORTED, "context-parallel",
            mla_session_add(session, &caps, (mla_comm *)(uintptr_t)8, &ticket, &last));
     caps.num_heads = 0;
-    EXPECT(MLA_ERR_ARGUMENT, "num_heads", mla_session_add(session, &caps, NULL, &ticket, &last));
+    EXPECT(MLA_ERR_ARGUMENT, "num_heads",
+           mla_session_add(session, &caps, NULL, &ticket, &last));
     EXPECT(MLA_ERR_ARGUMENT, "NULL", mla_session_add(session, NULL, NULL, &ticket, &last));
     assert_int_equal(ticket, -7);
     mla_session_close(&session);
@@ -178,8 +182,8 @@ typedef struct buffer {
         offsetof(mla_buffers, field), offsetof(mla_requirements, field), #field            \
     }
 static const buffer all_buffers[] = {
-    BUFFER(kv_pool),      BUFFER(query), BUFFER(block_table), BUFFER(context_lens),
-    BUFFER(query_starts), BUFFER(output), BUFFER(lse),        BUFFER(workspace),
+    BUFFER(kv_pool),      BUFFER(query),  BUFFER(block_table), BUFFER(context_lens),
+    BUFFER(query_starts), BUFFER(output), BUFFER(lse),         BUFFER(workspace),
 };
 
 static mla_out *at(mla_buffers *buffers, const buffer *b)
@@ -198,7 +202,8 @@ static void bind_refuses_a_buffer_one_byte_short(void **state)
         mla_need need;
         char words[96];
         memcpy(&need, (const char *)&r.need + all_buffers[i].need_offset, sizeof need);
-        assert_true(need.bytes > 1 && need.align_bytes >= 4 && need.space == MLA_SPACE_HOST);
+        assert_true(need.bytes > 1 && need.align_bytes >= 4 &&
+                    need.space == MLA_SPACE_HOST);
         at(&bad, &all_buffers[i])->bytes = need.bytes - 1;
         (void)snprintf(words, sizeof words, "%s has %zu bytes, and needs %zu",
                        all_buffers[i].name, need.bytes - 1, need.bytes);
@@ -211,7 +216,8 @@ static void bind_refuses_a_buffer_one_byte_short(void **state)
         EXPECT(MLA_ERR_ARGUMENT, "multiple of", mla_bind(r.plan, &bad, &binding, &last));
         bad = r.buffers;
         at(&bad, &all_buffers[i])->bytes = SIZE_MAX;
-        EXPECT(MLA_ERR_ARGUMENT, "more than memory", mla_bind(r.plan, &bad, &binding, &last));
+        EXPECT(MLA_ERR_ARGUMENT, "more than memory",
+               mla_bind(r.plan, &bad, &binding, &last));
     }
     assert_null(binding);
     rig_close(&r);
@@ -252,14 +258,16 @@ static void bind_wants_exactly_the_scales_of_its_formats(void **state)
     EXPECT(MLA_ERR_ARGUMENT, "kv_scale has 4", mla_bind(plain.plan, &bad, &binding, &last));
     bad = plain.buffers;
     bad.query_scale = (mla_in){&one, sizeof one};
-    EXPECT(MLA_ERR_ARGUMENT, "query_scale has 4", mla_bind(plain.plan, &bad, &binding, &last));
+    EXPECT(MLA_ERR_ARGUMENT, "query_scale has 4",
+           mla_bind(plain.plan, &bad, &binding, &last));
     rig_close(&plain);
     caps.kv_format = MLA_KV_FP8;
     caps.query_dtype = MLA_E4M3;
     rig scaled = rig_open(&caps, 1, 1);
     bad = scaled.buffers;
     bad.kv_scale = (mla_in){NULL, 0};
-    EXPECT(MLA_ERR_ARGUMENT, "kv_scale is NULL", mla_bind(scaled.plan, &bad, &binding, &last));
+    EXPECT(MLA_ERR_ARGUMENT, "kv_scale is NULL",
+           mla_bind(scaled.plan, &bad, &binding, &last));
     bad = scaled.buffers;
     bad.query_scale.bytes = 3;
     EXPECT(MLA_ERR_BUFFER_SMALL, "query_scale has 3",
@@ -370,17 +378,19 @@ static void after_the_freeze_nothing_is_made(void **state)
     rig_load(&r, &request, 1);
     assert_int_equal(mla_context_freeze(r.context, NULL), MLA_OK);
     assert_int_equal(mla_context_freeze(r.context, NULL), MLA_OK);
-    EXPECT(MLA_ERR_FROZEN, "session on cpu:",
-           mla_session_open(r.context, NULL, &session, &last));
-    EXPECT(MLA_ERR_FROZEN, "binding of [cpu:", mla_bind(r.plan, &r.buffers, &binding, &last));
-    EXPECT(MLA_ERR_FROZEN, "recorded batch of [cpu:",
-           mla_record(r.binding, &r.batch, &last));
+    EXPECT(MLA_ERR_FROZEN,
+           "session on cpu:", mla_session_open(r.context, NULL, &session, &last));
+    EXPECT(MLA_ERR_FROZEN,
+           "binding of [cpu:", mla_bind(r.plan, &r.buffers, &binding, &last));
+    EXPECT(MLA_ERR_FROZEN,
+           "recorded batch of [cpu:", mla_record(r.binding, &r.batch, &last));
     EXPECT(MLA_ERR_FROZEN, "kv needs 99 bytes",
            mla_memory_take(r.context, MLA_SPACE_HOST, MLA_FOR_KV, 99, 64, &data, &last));
     EXPECT(MLA_ERR_FROZEN, "kv needs 99 bytes",
            mla_memory_book(r.context, MLA_SPACE_HOST, MLA_FOR_KV, 99, &last));
     assert_int_equal(
-        mla_memory_take(r.context, MLA_SPACE_HOST, MLA_FOR_SERVER, 99, 64, &data, NULL), MLA_OK);
+        mla_memory_take(r.context, MLA_SPACE_HOST, MLA_FOR_SERVER, 99, 64, &data, NULL),
+        MLA_OK);
     mla_memory_give(r.context, MLA_SPACE_HOST, MLA_FOR_SERVER, 99, data);
     assert_null(session);
     assert_null(binding);

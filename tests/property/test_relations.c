@@ -41,7 +41,7 @@ static bool is_near(float a, float b, double bound)
     return fabs((double)a - (double)b) <= bound;
 }
 
-static float random_seeded_score(rig *r, int32_t head, int64_t position)
+static float score_of(rig *r, int32_t head, int64_t position)
 {
     const float *q = query_of(r, 0, head);
     const float *k = key_of(r, 0, position);
@@ -62,7 +62,7 @@ static void of_one_key_the_output_is_its_value(void **state)
     rig_run(&r);
     for (int32_t head = 0; head < H; head++) {
         assert_memory_equal(out_of(&r, 0, head), key_of(&r, 0, 0), D * sizeof(float));
-        assert_true(is_near(rig_lse(&r, 0)[head], random_seeded_score(&r, head, 0), 1e-4));
+        assert_true(is_near(rig_lse(&r, 0)[head], score_of(&r, head, 0), 1e-4));
     }
     rig_close(&r);
 }
@@ -86,10 +86,11 @@ static void every_key_twice_adds_ln_2(void **state)
     rig_run(&once);
     rig_run(&twice);
     for (int32_t head = 0; head < H; head++) {
-        assert_true(is_near(rig_lse(&twice, 0)[head],
-                            rig_lse(&once, 0)[head] + logf(2.0F), 2e-5));
+        assert_true(
+            is_near(rig_lse(&twice, 0)[head], rig_lse(&once, 0)[head] + logf(2.0F), 2e-5));
         for (int32_t i = 0; i < D; i++) {
-            assert_true(is_near(out_of(&once, 0, head)[i], out_of(&twice, 0, head)[i], 2e-5));
+            assert_true(
+                is_near(out_of(&once, 0, head)[i], out_of(&twice, 0, head)[i], 2e-5));
         }
     }
     rig_close(&once);
@@ -120,7 +121,8 @@ static void a_column_equal_in_all_keys_only_shifts_the_lse(void **state)
         double seen = (double)rig_lse(&moved, 0)[head] - (double)rig_lse(&plain, 0)[head];
         assert_true(fabs(seen - shift) < 2e-5);
         for (int32_t i = 0; i < D; i++) {
-            assert_true(is_near(out_of(&plain, 0, head)[i], out_of(&moved, 0, head)[i], 2e-5));
+            assert_true(
+                is_near(out_of(&plain, 0, head)[i], out_of(&moved, 0, head)[i], 2e-5));
         }
     }
     rig_close(&plain);
@@ -262,7 +264,8 @@ static void pages_outside_the_pool_mask_their_tokens(void **state)
 
 int main(void)
 {
-    print_message("relations: MLA_TEST_SEED=%llu\n", (unsigned long long)rng_default_seed());
+    print_message("relations: MLA_TEST_SEED=%llu\n",
+                  (unsigned long long)rng_default_seed());
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_one_key_the_output_is_its_value),
         cmocka_unit_test(every_key_twice_adds_ln_2),
