@@ -34,7 +34,8 @@ static void print_row(const char *name, uint64_t now, uint64_t peak)
 
 static bool is_shown(const memory_snapshot *snapshot, mla_purpose purpose)
 {
-    return purpose == MLA_FOR_SESSION || memory_snapshot_peak(snapshot, purpose) > 0;
+    return purpose == MLA_FOR_SESSION || purpose == MLA_FOR_OTHER ||
+           memory_snapshot_peak(snapshot, purpose) > 0;
 }
 
 void memory_table_print(const memory_snapshot *snapshot)

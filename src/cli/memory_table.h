@@ -4,7 +4,7 @@
 
 #include "cli/memory_snapshot.h"
 
-/* The classes that hold or held something, and `session` always. */
+/* The classes that hold or held something, `session` and `other` always. */
 void memory_table_print(const memory_snapshot *snapshot);
 
 /* Each class from phase to phase, in human units: [num] snapshots. */
