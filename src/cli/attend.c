@@ -110,33 +110,33 @@ static mla_status write_array(const char *dir, const char *name, const npy_sourc
     return npy_write(path, source, err);
 }
 
-static mla_status write_result(const attend_case *attend, const attend_result *result,
+static mla_status write_result(const attend_case *attend, const attention_call *call,
                                mla_error *err)
 {
     const attend_shape *shape = &attend->shape;
     npy_source out = {.type = NPY_F32,
                       .num_dims = 3,
                       .dims = {shape->num_query_rows, shape->heads, shape->latent_dim},
-                      .data = result->out};
+                      .data = call->output.data};
     npy_source lse = {.type = NPY_F32,
                       .num_dims = 2,
                       .dims = {shape->num_query_rows, shape->heads},
-                      .data = result->lse};
+                      .data = call->lse.data};
     MLAI_TRY(write_array(attend->dir, "out.npy", &out, err));
     return write_array(attend->dir, "lse.npy", &lse, err);
 }
 
 static mla_status attend_files(attend_case *attend, mla_error *err)
 {
-    attend_result result = {0};
+    attention_call call = {.context = attend->context};
     mla_status status = attend_case_read(attend, err);
     if (status == MLA_OK) {
-        status = attend_run(attend, &result, err);
+        status = attend_run(attend, &call, err);
     }
     if (status == MLA_OK) {
-        status = write_result(attend, &result, err);
+        status = write_result(attend, &call, err);
     }
-    attend_result_free(&result);
+    attention_call_free(&call);
     attend_case_free(attend);
     return status;
 }
