@@ -1,7 +1,125 @@
+/* bench.c - `mla bench attention|model`: how fast, and what share of what the machine can
+ * do at all, which is measured in the same run with the same threads. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "cli/bench.h"
 #include "cli/command.h"
+#include "cli/complain.h"
+
+enum { KEY_ROUNDS = 0x100, KEY_ISA, DEFAULT_ROUNDS = 20, MAX_ROUNDS = 100000 };
+
+static const struct argp_option options[] = {
+    {"rounds", KEY_ROUNDS, "N", 0, "times that all rows take turns (default 20)", 0},
+    {"isa", KEY_ISA, "c|avx2", 0, "instruction set (default: the best there is)", 0},
+    {0},
+};
+
+static error_t parse_isa(const char *text, uint32_t *out)
+{
+    if (!strcmp(text, "c")) {
+        *out = MLA_ISA_C;
+        return 0;
+    }
+    if (!strcmp(text, "avx2")) {
+        *out = MLA_ISA_C | MLA_ISA_AVX2;
+        return 0;
+    }
+    (void)complain_misuse("--isa '%s' is neither c nor avx2", text);
+    return EINVAL;
+}
+
+static error_t check_complete(const bench_options *out)
+{
+    if (!out->what) {
+        (void)complain_misuse("what to time is missing: attention or model");
+        return EINVAL;
+    }
+    if (strcmp(out->what, "attention") != 0 && strcmp(out->what, "model") != 0) {
+        (void)complain_misuse("'%s' is neither attention nor model", out->what);
+        return EINVAL;
+    }
+    if (!strcmp(out->what, "attention") && out->model.dir) {
+        (void)complain_misuse("'%s' is one argument too many", out->model.dir);
+        return EINVAL;
+    }
+    return 0;
+}
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+    bench_options *out = state->input;
+    const arguments_slot slots[] = {{"attention|model", &out->what},
+                                    {"MODEL", &out->model.dir}};
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &out->model;
+        return arguments_begin(state);
+    case KEY_ROUNDS:
+        return arguments_integer32("--rounds", text, 1, MAX_ROUNDS, &out->num_rounds);
+    case KEY_ISA:
+        return parse_isa(text, &out->isa_mask);
+    case ARGP_KEY_ARG:
+        return arguments_fill(slots, 2, text);
+    case ARGP_KEY_END:
+        return check_complete(out);
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp_child children[] = {{&model_options_argp, 0, NULL, 0}, {0}};
+static const struct argp bench_argp = {
+    .options = options,
+    .parser = parse,
+    .args_doc = "attention\nmodel [MODEL]",
+    .doc = "Times the attention kernels, or prefill and decode of a model (default: "
+           "models/demo). Every number is the best of all rounds.",
+    .children = children,
+};
+
+static mla_status open_context(const bench_options *wanted, bench_report *report,
+                               mla_context **out, mla_error *err)
+{
+    mla_device_info info = MLA_INIT(mla_device_info);
+    MLAI_TRY(mla_query_device(MLA_BACKEND_CPU, 0, &info, err));
+    MLAI_CHECK((wanted->isa_mask & ~info.isa_mask) == 0, MLA_ERR_UNSUPPORTED,
+               "--isa avx2: this CPU or operating system lacks AVX2, FMA or F16C (%s)",
+               info.name);
+    memcpy(report->device, info.name, sizeof report->device);
+    mla_context_options context = MLA_INIT(mla_context_options);
+    context.backend = MLA_BACKEND_CPU;
+    context.num_threads = wanted->model.num_threads;
+    context.isa_mask = wanted->isa_mask;
+    return mla_context_create(&context, out, err);
+}
+
+static mla_status measure(mla_context *context, const bench_options *wanted,
+                          bench_report *report, mla_error *err)
+{
+    if (!strcmp(wanted->what, "attention")) {
+        MLAI_TRY(bench_attention(context, wanted, report, err));
+    } else {
+        MLAI_TRY(bench_model(context, wanted, report, err));
+    }
+    return bench_print(context, report, wanted->model.is_json, err);
+}
+
 int command_bench(int argc, char **argv)
 {
-    (void)argc;
-    (void)argv;
-    return COMMAND_FAILED;
+    static bench_report report;
+    bench_options wanted = {.model = MODEL_OPTIONS_DEFAULT, .num_rounds = DEFAULT_ROUNDS};
+    if (!arguments_parse(&bench_argp, argc, argv, &wanted)) {
+        return COMMAND_MISUSED;
+    }
+    mla_error error = {0};
+    mla_context *context = NULL;
+    mla_status status = open_context(&wanted, &report, &context, &error);
+    if (status == MLA_OK) {
+        status = measure(context, &wanted, &report, &error);
+    }
+    mla_status closed = mla_context_destroy(&context, status == MLA_OK ? &error : NULL);
+    status = status == MLA_OK ? closed : status;
+    return status == MLA_OK ? COMMAND_OK : complain(&error);
 }

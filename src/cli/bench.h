@@ -1,0 +1,65 @@
+/* bench.h - what the benchmarks share: the limits of the machine, measured between their
+ * rows so that both see the same neighbours, and the rows. */
+#ifndef MLA_CLI_BENCH_H
+#define MLA_CLI_BENCH_H
+
+#include <jansson.h>
+
+#include "cli/model_options.h"
+
+enum { BENCH_MAX_ROWS = 32 };
+
+typedef struct bench_options {
+    const char *what;    /* "attention" or "model" */
+    model_options model; /* dir: NULL for the demo */
+    int32_t num_rounds;
+    uint32_t isa_mask; /* 0: the best */
+} bench_options;
+
+/* What this machine reaches at most with these threads, the best of all rounds. */
+typedef struct bench_limits {
+    double fma_gflops; /* multiply-adds in registers with the context's instructions */
+    double read_gbps;  /* a sum over more memory than the caches hold */
+    int32_t num_threads;
+    const char *isa;
+} bench_limits;
+
+typedef struct bench_row {
+    const char *name;
+    int32_t heads, rows, requests; /* rows: query rows a request */
+    int64_t context;
+    mla_kv_format kv_format;
+    int64_t best_ns; /* the fastest of all rounds */
+    double flops, bytes;
+    double tokens; /* new tokens of one call; 0: the row has no tokens_per_s */
+} bench_row;
+
+typedef struct bench_report {
+    char device[64];
+    bench_limits limits;
+    bench_row rows[BENCH_MAX_ROWS];
+    int32_t num_rows;
+} bench_report;
+
+/* Fills the rows and the limits. context: of the CPU. */
+mla_status bench_attention(mla_context *context, const bench_options *wanted,
+                           bench_report *report, mla_error *err);
+mla_status bench_model(mla_context *context, const bench_options *wanted,
+                       bench_report *report, mla_error *err);
+
+/* Memory for the limits, and one measurement of each; better values replace those there. */
+typedef struct bench_probe {
+    mla_context *context;
+    uint64_t *data; /* larger than the caches; class other */
+    mla_isa isa;
+} bench_probe;
+mla_status bench_probe_open(mla_context *context, bench_probe *out, mla_error *err);
+void bench_probe_measure(const bench_probe *probe, bench_limits *limits);
+void bench_probe_close(bench_probe *probe);
+
+void bench_keep_best(bench_row *row, int64_t ns);
+
+mla_status bench_print(mla_context *context, const bench_report *report, bool is_json,
+                       mla_error *err);
+
+#endif
