@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "attention/cpu/kernels.h"
 #include "base/convert.h"
@@ -561,6 +562,41 @@ static void a_row_that_sees_no_key_is_zero(void **state)
     attend_case_drop(&c);
 }
 
+/* Pages on both sides of 2^31 bytes, in a pool that is mostly not there. */
+static void pages_beyond_two_gibibytes_are_reached(void **state)
+{
+    (void)state;
+    rng random = rng_start("pages_beyond_two_gibibytes_are_reached");
+    attend_case c = verify_case(3, 30, 2); /* two pages */
+    attend_case_build(&c, &random);
+    result near = result_of(2, 3, c.caps.latent_dim);
+    result far = result_of(2, 3, c.caps.latent_dim);
+    attend_part(level, &c, whole(&c, 0), all_keys, &near);
+
+    size_t stride = (size_t)view_of(&c).page_stride_bytes;
+    size_t boundary = ((size_t)1 << 31) / stride;
+    size_t bytes = (boundary + 2) * stride;
+    unsigned char *sparse = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    assert_true(sparse != MAP_FAILED);
+    int32_t *table = (int32_t *)(void *)c.table.data;
+    for (size_t slot = 0; slot < 2; slot++) {
+        memcpy(sparse + (boundary + slot) * stride,
+               c.pool.data + (size_t)table[slot] * stride, stride);
+        table[slot] = (int32_t)(boundary + slot);
+    }
+    unsigned char *kept = c.pool.data;
+    c.pool.data = sparse;
+    c.caps.num_pages = (int64_t)boundary + 2;
+    attend_part(level, &c, whole(&c, 0), all_keys, &far);
+    assert_same_bits(&near, &far, whole(&c, 0));
+    c.pool.data = kept;
+    assert_int_equal(munmap(sparse, bytes), 0);
+    result_drop(&near);
+    result_drop(&far);
+    attend_case_drop(&c);
+}
+
 static int run_suite(const mlai_cpu_kernels *kernels)
 {
     const struct CMUnitTest tests[] = {
@@ -568,6 +604,7 @@ static int run_suite(const mlai_cpu_kernels *kernels)
         cmocka_unit_test(large_scores_agree_with_the_oracle),
         cmocka_unit_test(bits_do_not_depend_on_neighbours),
         cmocka_unit_test(bits_do_not_depend_on_page_numbers),
+        cmocka_unit_test(pages_beyond_two_gibibytes_are_reached),
         cmocka_unit_test(nan_reaches_only_the_rows_that_see_it),
         cmocka_unit_test(splits_merge_to_the_whole),
         cmocka_unit_test(merge_with_an_empty_part_changes_no_bit),
