@@ -16,21 +16,27 @@ static int by_bytes(const void *a, const void *b)
                       : (x->num_bytes > y->num_bytes) - (x->num_bytes < y->num_bytes);
 }
 
-mla_status added_set_build(arena *from, const added_token *list, size_t num,
-                           bool is_normalized, added_set *out, mla_error *err)
+mla_status added_set_build(arena *from, const added_token *list, size_t num, added_set *out,
+                           mla_error *err)
 {
     void *memory = NULL;
     MLAI_TRY(
         arena_take(from, num, sizeof(added_token *), "the added tokens", &memory, err));
     const added_token **sorted = memory;
-    added_set set = {.sorted = sorted};
+    added_set set = {
+        .is_normalized = out->is_normalized, .word = out->word, .sorted = sorted};
     for (size_t i = 0; i < num; i++) {
-        if (list[i].is_normalized == is_normalized) {
+        if (list[i].is_normalized == set.is_normalized) {
             sorted[set.num++] = &list[i];
             set.is_start[(unsigned char)list[i].bytes[0]] = true;
         }
     }
     sort_pointers((const void **)sorted, set.num, by_bytes);
+    for (size_t i = 1; i < set.num; i++) {
+        MLAI_CHECK(by_bytes(sorted[i - 1], sorted[i]) != 0, MLA_ERR_CORRUPT,
+                   "added tokens %d and %d are both \"%.60s\"", sorted[i - 1]->id,
+                   sorted[i]->id, sorted[i]->bytes);
+    }
     *out = set;
     return MLA_OK;
 }
@@ -121,20 +127,27 @@ static void take_spaces(const search *in, added_match *match)
 
 /* A search, its text and its answer: no two of them belong together elsewhere. */
 // NOLINTNEXTLINE(readability-function-size)
-mla_status added_find(const added_set *set, const regex *word, regex_matcher *matcher,
-                      const char *text, size_t bytes, size_t start, added_match *out,
-                      mla_error *err)
+/* The longest token at `at`, or NULL. */
+static const added_token *token_at(const added_set *set, const search *in, size_t at)
 {
-    const search in = {text, bytes, start, word, matcher};
+    if (!set->is_start[(unsigned char)in->text[at]]) {
+        return NULL;
+    }
+    return longest_at(set, in->text + at, in->bytes - at);
+}
+
+mla_status added_find(const added_set *set, regex_matcher *matcher, const char *text,
+                      size_t bytes, size_t start, added_match *out, mla_error *err)
+{
+    const search in = {text, bytes, start, set->word, matcher};
+    added_match match = {bytes, bytes, NULL};
     for (size_t at = start; at < bytes; at++) {
-        const added_token *token = set->is_start[(unsigned char)text[at]]
-                                       ? longest_at(set, text + at, bytes - at)
-                                       : NULL;
+        const added_token *token = token_at(set, &in, at);
         if (!token) {
             continue;
         }
-        added_match match = {at, at + token->num_bytes, token};
         bool is_match = true;
+        match = (added_match){at, at + token->num_bytes, token};
         if (token->is_single_word) {
             MLAI_TRY(stands_alone(&in, &match, &is_match, err));
         }

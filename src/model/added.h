@@ -18,14 +18,17 @@ typedef struct added_token {
 
 /* Sorted by bytes, so that the tokens with a common start lie together. */
 typedef struct added_set {
+    bool is_normalized;
     const added_token *const *sorted; /* [num] */
     size_t num;
     bool is_start[256]; /* some token starts with the byte */
+    const regex *word;  /* one character of a word, borrowed */
 } added_set;
 
-/* list: [num], borrowed; those with is_normalized as given. The set is in the arena. */
-mla_status added_set_build(arena *from, const added_token *list, size_t num,
-                           bool is_normalized, added_set *out, mla_error *err);
+/* list: [num], borrowed; those with is_normalized as out->is_normalized has it, which the
+ * caller sets, as it does the word. No text twice: MLA_ERR_CORRUPT. The set is in the arena. */
+mla_status added_set_build(arena *from, const added_token *list, size_t num, added_set *out,
+                           mla_error *err);
 
 typedef struct added_match {
     size_t begin, end; /* with the space that it takes */
@@ -33,10 +36,9 @@ typedef struct added_match {
 } added_match;
 
 /* The first match in text: [bytes] (valid UTF-8) that starts at `start` or later; the
- * longest of those that start there. It takes no space before `start`. word: the pattern of
- * one character of a word; matcher: for it. out->token NULL: there is none. */
-mla_status added_find(const added_set *set, const regex *word, regex_matcher *matcher,
-                      const char *text, size_t bytes, size_t start, added_match *out,
-                      mla_error *err);
+ * longest of those that start there. It takes no space before `start`.
+ * out->token NULL: there is none. */
+mla_status added_find(const added_set *set, regex_matcher *matcher, const char *text,
+                      size_t bytes, size_t start, added_match *out, mla_error *err);
 
 #endif

@@ -13,7 +13,8 @@ typedef struct arena_block {
     size_t bytes, used; /* of the whole block, this head included */
 } arena_block;
 
-static mla_status add_block(arena *to, size_t bytes, const char *what, mla_error *err)
+static mla_status add_block(arena *to, size_t bytes, const char *what, arena_block **out,
+                            mla_error *err)
 {
     size_t whole;
     void *memory = NULL;
@@ -26,6 +27,7 @@ static mla_status add_block(arena *to, size_t bytes, const char *what, mla_error
     *block =
         (arena_block){.older = to->newest, .bytes = whole, .used = sizeof(arena_block)};
     to->newest = block;
+    *out = block;
     return MLA_OK;
 }
 
@@ -37,10 +39,10 @@ mla_status arena_take(arena *from, size_t num, size_t item_bytes, const char *wh
                    mlai_size_round_up(bytes, ALIGN_BYTES, &bytes),
                MLA_ERR_NO_MEMORY, "%s: %zu items of %zu bytes are more than memory can be",
                what, num, item_bytes);
-    if (!from->newest || from->newest->bytes - from->newest->used < bytes) {
-        MLAI_TRY(add_block(from, bytes, what, err));
-    }
     arena_block *block = from->newest;
+    if (!block || block->bytes - block->used < bytes) {
+        MLAI_TRY(add_block(from, bytes, what, &block, err));
+    }
     assert(block);
     *out = (char *)block + block->used;
     block->used += bytes;

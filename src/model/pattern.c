@@ -34,7 +34,10 @@ static void emit_text(rewriter *r, const char *text)
 /* The character at an offset from here, 0 past the end. */
 static char peek(const rewriter *r, size_t ahead)
 {
-    return r->at + ahead < r->bytes ? r->in[r->at + ahead] : '\0';
+    if (r->at + ahead >= r->bytes) {
+        return '\0';
+    }
+    return r->in[r->at + ahead];
 }
 
 static bool starts_with(const rewriter *r, const char *text)
@@ -253,7 +256,8 @@ mla_status pattern_rewrite(const char *pattern, size_t bytes, char *out, size_t 
 {
     MLAI_CHECK(bytes > 0 && bytes <= PATTERN_MAX_BYTES, MLA_ERR_UNSUPPORTED,
                "pattern: it has %zu bytes, outside 1 to %d", bytes, PATTERN_MAX_BYTES);
-    rewriter r = {.in = pattern, .bytes = bytes, .out = out, .capacity = capacity};
+    rewriter r = {.in = pattern, .bytes = bytes, .capacity = capacity};
+    r.out = out;
     while (r.at < bytes) {
         MLAI_TRY(rewrite_one(&r, err));
         MLAI_CHECK(r.used + 1 < capacity, MLA_ERR_UNSUPPORTED,

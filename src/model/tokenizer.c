@@ -111,7 +111,7 @@ static mla_status find_added(encoder *e, const added_set *set, const char *text,
 {
     for (size_t at = 0; at < bytes;) {
         added_match match;
-        MLAI_TRY(added_find(set, e->t->word, &e->matcher, text, bytes, at, &match, err));
+        MLAI_TRY(added_find(set, &e->matcher, text, bytes, at, &match, err));
         MLAI_TRY(rest(e, text + at, match.begin - at, err));
         if (match.token) {
             MLAI_TRY(append(e->out, match.token->id, err));

@@ -38,9 +38,11 @@ mla_status tokenizer_read_added(tokenizer *t, const json_document *doc, mla_erro
         MLAI_TRY(read_added(t, doc, json_array_get(list, i), &t->added[i], err));
         t->num_added++;
     }
-    MLAI_TRY(added_set_build(&t->arena, t->added, t->num_added, false, &t->raw, err));
-    MLAI_TRY(added_set_build(&t->arena, t->added, t->num_added, true, &t->normalized, err));
-    return regex_compile(&t->memory, word, sizeof word - 1, &t->word, err);
+    MLAI_TRY(regex_compile(&t->memory, word, sizeof word - 1, &t->word, err));
+    t->raw = (added_set){.is_normalized = false, .word = t->word};
+    t->normalized = (added_set){.is_normalized = true, .word = t->word};
+    MLAI_TRY(added_set_build(&t->arena, t->added, t->num_added, &t->raw, err));
+    return added_set_build(&t->arena, t->added, t->num_added, &t->normalized, err);
 }
 
 static int32_t find_text(const tokenizer *t, const char *text)

@@ -322,6 +322,8 @@ static void every_hostile_file_is_one_sentence(void **state)
         {file_name, "\"id\": 262", "\"id\": -2", MLA_ERR_CORRUPT, "-2"},
         {file_name, "\"content\": \"<eos>\"", "\"content\": \"\"", MLA_ERR_CORRUPT,
          "empty"},
+        {file_name, "\"content\": \"<eos>\"", "\"content\": \"<bos>\"", MLA_ERR_CORRUPT,
+         "both \"<bos>\""},
         {file_name, "\"content\": \"<eos>\", \"single_word\": false",
          "\"content\": \"<eos>\", \"single_word\": 0", MLA_ERR_CORRUPT, "single_word"},
         {file_name, "\"a b\"", "\"ab\"", MLA_ERR_CORRUPT, "merge 1"},
