@@ -22,7 +22,7 @@ if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
         -Wold-style-definition -Wredundant-decls)
 elseif(CMAKE_C_COMPILER_ID MATCHES "Clang")
     target_compile_options(mla_flags INTERFACE -Wcomma
-        -Wassign-enum -Wmissing-variable-declarations -Wunreachable-code)
+        -Wmissing-variable-declarations -Wunreachable-code)
 endif()
 if(MLA_WERROR)
     target_compile_options(mla_flags INTERFACE -Werror)

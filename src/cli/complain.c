@@ -22,7 +22,8 @@ static void flatten(char *text)
     }
 }
 
-static void print_line(const char *format, va_list values)
+__attribute__((format(printf, 1, 0))) static void print_line(const char *format,
+                                                             va_list values)
 {
     char text[768];
     (void)vsnprintf(text, sizeof text, format, values);

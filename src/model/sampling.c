@@ -134,7 +134,7 @@ static kept_candidates keep_best(sampling_candidate *heap, int32_t vocab_size,
     for (; has_top_k && num_popped < most; num_popped++) {
         pop(heap, vocab_size - num_popped);
     }
-    double allowed = INFINITY;
+    double allowed = (double)INFINITY;
     if (has_top_p) {
         int32_t begin = vocab_size - num_popped;
         allowed = (double)options->top_p *
