@@ -178,7 +178,8 @@ typedef struct mla_caps {
     int32_t rope_dim;       /* R, a multiple of 16; scores use D+R columns            */
     int32_t page_tokens;    /* P: 1, or a multiple of 16                              */
     int32_t causal;         /* 0 or 1; the last query sits on the last key            */
-    int32_t window;         /* keys a query sees at most, itself included; 0: all     */
+    int32_t window;         /* keys a query sees at most, itself included; 0: all.
+                               The last ones of what it would see without a window    */
     float softmax_scale;    /* > 0. No default: it is NOT 1/sqrt(D+R) for MLA         */
     int32_t max_requests;   /* B                                                      */
     int32_t max_query_rows; /* Q, over all requests of one run                        */
@@ -273,7 +274,8 @@ typedef struct mla_context_options {
     mla_backend backend;            /* required */
     int32_t device;                 /* default 0 */
     int32_t num_threads;            /* CPU only; default: all allowed CPUs */
-    uint32_t isa_mask;              /* may only narrow mla_device_info.isa_mask; 0: all */
+    uint32_t isa_mask;              /* may only narrow mla_device_info.isa_mask; 0: all.
+                                       No bit in common: MLA_ERR_UNSUPPORTED            */
     uint64_t memory_limit_bytes;    /* per space; 0: no limit */
     const mla_allocator *allocator; /* read (copied); NULL: built in */
     void (*log)(void *user, mla_log_level level, const char *line); /* NULL: silent */
@@ -287,7 +289,8 @@ MLA_API MLA_MUST_CHECK mla_status mla_context_create(const mla_context_options *
                                                      mla_context **out, mla_error *err);
 
 /* Sets *context to NULL; *context may be NULL. MLA_ERR_STATE, and nothing is freed,
- * while a session, plan, binding or comm made from it is alive. */
+ * while a session, plan, binding or comm made from it is alive, or memory that was taken
+ * or booked through it has not been given back. */
 MLA_API MLA_MUST_CHECK mla_status mla_context_destroy(mla_context **context,
                                                       mla_error *err);
 
@@ -343,11 +346,15 @@ typedef struct mla_session_options {
     const char *cache_dir;   /* read (copied); NULL: no disk cache */
     int32_t compile_workers; /* 0: one a CPU, at most 8 */
     int32_t reserved;        /* must be 0 */
-    void (*progress)(void *user, const mla_progress *progress); /* NULL: none */
+    /* NULL: none. Called by prepare on its thread: once a request is compiled, and within
+     * its prime, while its transient operands are held. May call mla_session_cancel and
+     * mla_context_memory. */
+    void (*progress)(void *user, const mla_progress *progress);
     void *progress_user; /* borrowed until mla_session_close */
 } mla_session_options;
 
-/* context: borrowed until close. options: read. out: owned, mla_session_close. */
+/* context: borrowed until close. options: read; NULL: all defaults. out: owned,
+ * mla_session_close. */
 MLA_API MLA_MUST_CHECK mla_status mla_session_open(mla_context *context,
                                                    const mla_session_options *options,
                                                    mla_session **out, mla_error *err);
@@ -372,7 +379,8 @@ MLA_API MLA_MUST_CHECK mla_status mla_session_estimate(const mla_session *sessio
  * again. MLA_ERR_CANCELLED after mla_session_cancel. */
 MLA_API MLA_MUST_CHECK mla_status mla_session_prepare(mla_session *session, mla_error *err);
 
-/* From any thread, at any time before close. */
+/* From any thread, at any time before close. Outside prepare it cancels the next one; a
+ * prepare that returned MLA_ERR_CANCELLED may be called again. */
 MLA_API void mla_session_cancel(mla_session *session);
 
 /* out: owned, mla_plan_release. MLA_ERR_STATE before prepare succeeded. */
@@ -407,8 +415,9 @@ MLA_API MLA_MUST_CHECK mla_status mla_plan_requirements(const mla_plan *plan,
                                                         mla_requirements *out,
                                                         mla_error *err);
 
-/* One line that reproduces the plan with `mla bench attention --plan`:
- * "cuda:sm90a verify h128 d512+64 p64 fp8_g128 b32 q64 ctx131072 cp4:0".
+/* One line with everything that the plan was made from:
+ * "cpu:avx2 verify h128 d512+64 p64 fp8_g128 q:bf16 o:bf16 b32 q64 r2 t2048 n4096 s41984
+ * ctx131072 causal w0 x0.0721687824".
  * needed_bytes (may be NULL) counts the NUL; too small a text is truncated. */
 MLA_API void mla_plan_describe(const mla_plan *plan, char *text, size_t text_bytes,
                                size_t *needed_bytes);
@@ -471,14 +480,17 @@ typedef struct mla_batch {
     size_t struct_size;
     int32_t num_requests;       /* <= max_requests */
     int32_t num_query_rows;     /* <= max_query_rows; query_starts[num_requests] */
-    int64_t max_context_tokens; /* upper bound of context_lens in this batch */
+    int64_t max_context_tokens; /* upper bound of context_lens in this batch, at most that
+                                   of the caps: a promise that a device sizes its launch by */
 } mla_batch;
 
 /* Enqueues one batch on the stream. Allocates nothing, never waits and never queries
  * the device; runs that follow each other on one stream may share a workspace (all
  * layers of a model share one); legal inside the caller's own stream capture, so that
  * an engine graphs its whole step. On the CPU it returns when done, and runs of different
- * bindings from different threads are legal: they take the pool in turn. batch: read. */
+ * bindings from different threads are legal: they take the pool in turn; and there
+ * query_starts that break their rule are MLA_ERR_ARGUMENT, with nothing written. batch:
+ * read. */
 MLA_API MLA_MUST_CHECK mla_status mla_run(mla_binding *binding, const mla_batch *batch,
                                           mla_stream stream, mla_error *err);
 
@@ -506,7 +518,7 @@ MLA_API MLA_MUST_CHECK mla_status mla_poll(mla_binding *binding, mla_error *err)
  * +-448, infinities too; NaN stays NaN. rows:
  * [num_rows][D+R] f32 or bf16, latent already normed, rope part already rotated.
  * slots: [num_rows] int64, page * P + offset; a slot outside the pool, -1 included,
- * writes nowhere. Same stream rules as mla_run. */
+ * writes nowhere; of two rows with one slot either may stay. Same stream rules as mla_run. */
 typedef struct mla_append_args {
     size_t struct_size;
     mla_in rows, slots, kv_scale;

@@ -140,6 +140,7 @@ mla_status mla_context_create(const mla_context_options *options, mla_context **
         give_context(context);
         return status;
     }
+    context->own_bytes = mlai_ledger_now(&context->ledger, MLA_SPACE_HOST, MLA_FOR_CONTEXT);
     *out = context;
     return MLA_OK;
 }
@@ -151,9 +152,12 @@ static mla_status check_empty(const mla_context *context, mla_error *err)
     MLAI_CHECK(num_children == 0, MLA_ERR_STATE,
                "%d sessions, plans and bindings of the context are alive", num_children);
     for (int space = 0; space < MLA_NUM_SPACES; space++) {
-        for (int purpose = MLA_FOR_CONTEXT + 1; purpose < MLA_NUM_PURPOSES; purpose++) {
+        for (int purpose = MLA_FOR_CONTEXT; purpose < MLA_NUM_PURPOSES; purpose++) {
             uint64_t bytes =
                 mlai_ledger_now(&context->ledger, (mla_space)space, (mla_purpose)purpose);
+            bytes -= space == MLA_SPACE_HOST && purpose == MLA_FOR_CONTEXT
+                         ? context->own_bytes
+                         : 0;
             MLAI_CHECK(bytes == 0, MLA_ERR_STATE,
                        "%llu bytes of %s memory for %s were not given back",
                        (unsigned long long)bytes, mla_space_name((mla_space)space),

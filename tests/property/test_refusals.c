@@ -104,6 +104,12 @@ static void a_context_outlives_what_was_made_from_it(void **state)
     EXPECT(MLA_ERR_STATE, "77 bytes of host memory for kv",
            mla_context_destroy(&context, &last));
     mla_memory_give(context, MLA_SPACE_HOST, MLA_FOR_KV, 77, data);
+    assert_int_equal(
+        mla_memory_take(context, MLA_SPACE_HOST, MLA_FOR_CONTEXT, 3, 64, &data, NULL),
+        MLA_OK);
+    EXPECT(MLA_ERR_STATE, "3 bytes of host memory for context",
+           mla_context_destroy(&context, &last));
+    mla_memory_give(context, MLA_SPACE_HOST, MLA_FOR_CONTEXT, 3, data);
     assert_non_null(context);
     assert_int_equal(mla_context_destroy(&context, NULL), MLA_OK);
     assert_null(context);
