@@ -294,10 +294,10 @@ static bound bound_of(const attend_case *c, attend_sums sums, double score_magni
 {
     double tiles = ceil((double)sums.split_tokens / 64);
     double merges = sums.num_merges;
-    double chain = width_of(c) / 8.0 + 9; /* roundings on the way to a score, see 3.1 */
+    double chain = width_of(c) / 8.0 + 9; /* roundings on the way to a score */
     double size = score_magnitude + log((double)sums.split_tokens * (merges + 1));
     double delta = u * (chain * score_magnitude + 2 * merges * size);
-    double count = 96 + 8 * tiles + 8 * merges;
+    double count = 140 + 9 * tiles + 10 * merges;
     return (bound){
         .relative = expm1(2 * delta) + count * u,
         .lse = delta + count * u + 4 * u * (fabs(lse) + 16),
