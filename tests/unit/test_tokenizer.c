@@ -112,6 +112,22 @@ static void later_patterns_see_only_what_earlier_ones_left(void **state)
     close_and_check(&books, t);
 }
 
+/* The first pattern takes all; the second cuts what it took, so that "1a" never meets. */
+static void later_patterns_cut_what_earlier_ones_matched(void **state)
+{
+    (void)state;
+    mla_context books = books_open(NULL);
+    tokenizer *t = NULL;
+    tiny_model tiny = tiny_model_write();
+    tiny_model_patch(&tiny, file_name, "\"bc\": 259", "\"1a\": 259");
+    tiny_model_patch(&tiny, file_name, "\"b c\"", "\"1 a\"");
+    tiny_model_patch(&tiny, file_name, "\\\\p{N}{1,3}", "[^x]+");
+    assert_int_equal(tokenizer_open(&books, tiny.dir, &t, NULL), MLA_OK);
+    CHECK(t, "1a", 0, '1', 'a');
+    tiny_model_remove(&tiny);
+    close_and_check(&books, t);
+}
+
 static void added_tokens_are_found_only_where_asked(void **state)
 {
     (void)state;
@@ -158,6 +174,10 @@ static void added_tokens_take_the_spaces_that_they_say(void **state)
     t = must_open(&books, USER_FLAGS, "\"content\": \"<user>\", \"rstrip\": true");
     CHECK(t, "a <user> \xe3\x80\x80<user>", TOKENIZER_PARSE_SPECIAL, 'a', ' ', TINY_USER,
           TINY_USER);
+    close_and_check(&books, t);
+    t = must_open(&books, USER_FLAGS,
+                  "\"content\": \"<user>\", \"lstrip\": true, \"rstrip\": true");
+    CHECK(t, "<user> <user> a", TOKENIZER_PARSE_SPECIAL, TINY_USER, TINY_USER, 'a');
     close_and_check(&books, t);
 }
 
@@ -401,6 +421,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pairs_merge_lowest_rank_first_and_leftmost),
         cmocka_unit_test(later_patterns_see_only_what_earlier_ones_left),
+        cmocka_unit_test(later_patterns_cut_what_earlier_ones_matched),
         cmocka_unit_test(added_tokens_are_found_only_where_asked),
         cmocka_unit_test(the_bos_is_added_once),
         cmocka_unit_test(added_tokens_take_the_spaces_that_they_say),

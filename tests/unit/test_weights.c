@@ -210,6 +210,25 @@ static void a_truncated_file_and_an_empty_one_are_refused(void **state)
     free(bytes);
 }
 
+static void mapped_bytes_count_against_the_limit(void **state)
+{
+    (void)state;
+    mla_context books = books_open(NULL);
+    model_config config;
+    model_weights weights;
+    mla_error err = {0};
+    tiny_model tiny = tiny_model_write();
+    size_t num_bytes;
+    free(tiny_model_get(&tiny, single, &num_bytes));
+    assert_int_equal(model_config_read(&books.ledger, tiny.dir, &config, &err), MLA_OK);
+    books.ledger.limit_bytes = num_bytes;
+    assert_int_equal(model_weights_open(&books, tiny.dir, &config, &weights, &err),
+                     MLA_ERR_NO_MEMORY);
+    assert_non_null(strstr(err.message, single));
+    assert_int_equal(books_now(&books), 0);
+    tiny_model_remove(&tiny);
+}
+
 /* --- shards: the one file cut in two by a second header over the same data is not needed;
  * a file of one tensor beside the whole one is enough to see every rule. */
 
@@ -322,6 +341,7 @@ int main(void)
         cmocka_unit_test(a_type_that_is_not_read_is_named),
         cmocka_unit_test(a_config_that_counts_more_than_the_file_takes_no_memory_for_it),
         cmocka_unit_test(a_truncated_file_and_an_empty_one_are_refused),
+        cmocka_unit_test(mapped_bytes_count_against_the_limit),
         cmocka_unit_test(shards_load_as_one),
         cmocka_unit_test(shards_and_their_index_must_agree),
         cmocka_unit_test(an_index_names_files_of_its_own_directory_only),
