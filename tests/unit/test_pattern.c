@@ -2,6 +2,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -75,14 +76,23 @@ static void the_rewritten_pattern_fits_where_documented(void **state)
     enum { NUM = 50 };
     char from[2 * NUM + 1] = {0};
     char out[1 + PATTERN_GROWTH * 2 * NUM];
-    for (int i = 0; i < NUM; i++) {
-        memcpy(from + (size_t)2 * (size_t)i, "\\S", 2);
+    for (size_t i = 0; i < NUM; i++) {
+        from[2 * i] = '\\';
+        from[2 * i + 1] = 'S';
     }
     assert_int_equal(pattern_rewrite(from, strlen(from), out, sizeof out, NULL), MLA_OK);
     size_t used = strlen(out);
     assert_int_equal(pattern_rewrite(from, strlen(from), out, used + 2, NULL), MLA_OK);
     assert_int_equal(pattern_rewrite(from, strlen(from), out, used, NULL),
                      MLA_ERR_UNSUPPORTED);
+}
+
+/* Appends a piece and a '|'. */
+static size_t note(char *out, size_t used, size_t capacity, const char *text, size_t bytes)
+{
+    int more = snprintf(out + used, capacity - used, "%.*s%s", (int)bytes, text,
+                        bytes > 0 ? "|" : "");
+    return used + (size_t)more;
 }
 
 /* Matches and what lies between them, joined by '|'. */
@@ -100,15 +110,12 @@ static void check_split(const char *pattern, const char *text, const char *wante
     }
     assert_int_equal(regex_matcher_open(&matcher, &books.ledger, &err), MLA_OK);
     size_t bytes = strlen(text);
+    size_t used = 0;
     for (size_t at = 0; at < bytes;) {
         regex_match match;
         assert_int_equal(regex_find(&matcher, made, text, bytes, at, &match, &err), MLA_OK);
-        if (match.begin > at) {
-            strncat(got, text + at, match.begin - at);
-            strcat(got, "|");
-        }
-        strncat(got, text + match.begin, match.end - match.begin);
-        strcat(got, match.end > match.begin ? "|" : "");
+        used = note(got, used, sizeof got, text + at, match.begin - at);
+        used = note(got, used, sizeof got, text + match.begin, match.end - match.begin);
         at = match.end;
     }
     regex_matcher_close(&matcher);

@@ -105,59 +105,60 @@ typedef struct bad_header {
     const char *words[3];
 } bad_header;
 
+static const bad_header bad_headers[] = {
+    {"", 0, MLA_ERR_CORRUPT, {"line"}},
+    {"{", 0, MLA_ERR_CORRUPT, {"line 1"}},
+    {"[]", 0, MLA_ERR_CORRUPT, {"array"}},
+    {"{\"t\": 1}", 0, MLA_ERR_CORRUPT, {"tensor t", "object"}},
+    {"{\"__metadata__\": []}", 0, MLA_ERR_CORRUPT, {"__metadata__", "an array"}},
+    {"{\"__metadata__\": {\"a\": 1}}", 0, MLA_ERR_CORRUPT, {"__metadata__ a", "1"}},
+    {ENTRY("F33", "[1]", "[0, 4]"), 4, MLA_ERR_UNSUPPORTED, {"tensor t", "F33"}},
+    {ENTRY("F32", "[-1]", "[0, 4]"), 4, MLA_ERR_CORRUPT, {"tensor t", "-1"}},
+    {ENTRY("F32", "[1.0]", "[0, 4]"), 4, MLA_ERR_CORRUPT, {"tensor t", "1.0"}},
+    {ENTRY("F32", "4", "[0, 4]"), 4, MLA_ERR_CORRUPT, {"tensor t", "shape"}},
+    {ENTRY("F32", "[1,1,1,1,1,1,1,1,1]", "[0, 4]"),
+     4,
+     MLA_ERR_UNSUPPORTED,
+     {"tensor t", "9 dimensions"}},
+    {ENTRY("F32", "[4294967296, 4294967296]", "[0, 0]"),
+     0,
+     MLA_ERR_CORRUPT,
+     {"tensor t", "4294967296"}},
+    {ENTRY("F32", "[2]", "[0, 4]"), 4, MLA_ERR_CORRUPT, {"tensor t", "4 bytes", "8"}},
+    {ENTRY("F32", "[1]", "[0, 8]"), 4, MLA_ERR_CORRUPT, {"tensor t", "outside", "4"}},
+    {ENTRY("F32", "[1]", "[4, 0]"), 4, MLA_ERR_CORRUPT, {"tensor t", "[4, 0]"}},
+    {ENTRY("F32", "[1]", "[-4, 0]"), 4, MLA_ERR_CORRUPT, {"tensor t", "[-4, 0]"}},
+    {ENTRY("F32", "[1]", "[0]"), 4, MLA_ERR_CORRUPT, {"tensor t", "two integers"}},
+    {ENTRY("F32", "[1]", "[0, 4, 8]"), 8, MLA_ERR_CORRUPT, {"tensor t"}},
+    {ENTRY("F32", "[1]", "[0, 4], \"x\": 1"), 4, MLA_ERR_CORRUPT, {"tensor t"}},
+    {ENTRY("F32", "[1]", "[0, 18446744073709551616]"), 4, MLA_ERR_CORRUPT, {"line 1"}},
+    {ENTRY("F32", "[1]", "[0, 4]"), 8, MLA_ERR_CORRUPT, {"tensor t", "4 bytes after"}},
+    {ENTRY("F32", "[1]", "[4, 8]"), 8, MLA_ERR_CORRUPT, {"tensor t", "gap"}},
+    {ENTRY("F32", "[1]", "[2, 6]"), 6, MLA_ERR_CORRUPT, {"tensor t", "aligned"}},
+    {"{\"t\": {\"dtype\": \"U8\", \"shape\": [4], \"data_offsets\": [0, 4]}, "
+     "\"u\": {\"dtype\": \"U8\", \"shape\": [4], \"data_offsets\": [2, 6]}}",
+     6,
+     MLA_ERR_CORRUPT,
+     {"tensor u", "overlaps", "byte 4"}},
+    {"{\"t\": {\"dtype\": \"U8\", \"shape\": [4], \"data_offsets\": [0, 4]}, "
+     "\"u\": {\"dtype\": \"U8\", \"shape\": [4], \"data_offsets\": [0, 4]}}",
+     4,
+     MLA_ERR_CORRUPT,
+     {"overlaps"}},
+    {"{\"t\": {\"dtype\": \"U8\", \"shape\": [1], \"data_offsets\": [0, 1]}, "
+     "\"t\": {\"dtype\": \"U8\", \"shape\": [1], \"data_offsets\": [0, 1]}}",
+     1,
+     MLA_ERR_CORRUPT,
+     {"duplicate", "\"t\""}},
+    {"{}", 3, MLA_ERR_CORRUPT, {"3 bytes after"}},
+};
+
 static void every_bad_header_is_one_sentence(void **state)
 {
     (void)state;
-    static const bad_header bad[] = {
-        {"", 0, MLA_ERR_CORRUPT, {"line"}},
-        {"{", 0, MLA_ERR_CORRUPT, {"line 1"}},
-        {"[]", 0, MLA_ERR_CORRUPT, {"array"}},
-        {"{\"t\": 1}", 0, MLA_ERR_CORRUPT, {"tensor t", "object"}},
-        {"{\"__metadata__\": []}", 0, MLA_ERR_CORRUPT, {"__metadata__", "an array"}},
-        {"{\"__metadata__\": {\"a\": 1}}", 0, MLA_ERR_CORRUPT, {"__metadata__ a", "1"}},
-        {ENTRY("F33", "[1]", "[0, 4]"), 4, MLA_ERR_UNSUPPORTED, {"tensor t", "F33"}},
-        {ENTRY("F32", "[-1]", "[0, 4]"), 4, MLA_ERR_CORRUPT, {"tensor t", "-1"}},
-        {ENTRY("F32", "[1.0]", "[0, 4]"), 4, MLA_ERR_CORRUPT, {"tensor t", "1.0"}},
-        {ENTRY("F32", "4", "[0, 4]"), 4, MLA_ERR_CORRUPT, {"tensor t", "shape"}},
-        {ENTRY("F32", "[1,1,1,1,1,1,1,1,1]", "[0, 4]"),
-         4,
-         MLA_ERR_UNSUPPORTED,
-         {"tensor t", "9 dimensions"}},
-        {ENTRY("F32", "[4294967296, 4294967296]", "[0, 0]"),
-         0,
-         MLA_ERR_CORRUPT,
-         {"tensor t", "4294967296"}},
-        {ENTRY("F32", "[2]", "[0, 4]"), 4, MLA_ERR_CORRUPT, {"tensor t", "4 bytes", "8"}},
-        {ENTRY("F32", "[1]", "[0, 8]"), 4, MLA_ERR_CORRUPT, {"tensor t", "outside", "4"}},
-        {ENTRY("F32", "[1]", "[4, 0]"), 4, MLA_ERR_CORRUPT, {"tensor t", "[4, 0]"}},
-        {ENTRY("F32", "[1]", "[-4, 0]"), 4, MLA_ERR_CORRUPT, {"tensor t", "[-4, 0]"}},
-        {ENTRY("F32", "[1]", "[0]"), 4, MLA_ERR_CORRUPT, {"tensor t", "two integers"}},
-        {ENTRY("F32", "[1]", "[0, 4, 8]"), 8, MLA_ERR_CORRUPT, {"tensor t"}},
-        {ENTRY("F32", "[1]", "[0, 4], \"x\": 1"), 4, MLA_ERR_CORRUPT, {"tensor t"}},
-        {ENTRY("F32", "[1]", "[0, 18446744073709551616]"), 4, MLA_ERR_CORRUPT, {"line 1"}},
-        {ENTRY("F32", "[1]", "[0, 4]"), 8, MLA_ERR_CORRUPT, {"tensor t", "4 bytes after"}},
-        {ENTRY("F32", "[1]", "[4, 8]"), 8, MLA_ERR_CORRUPT, {"tensor t", "gap"}},
-        {ENTRY("F32", "[1]", "[2, 6]"), 6, MLA_ERR_CORRUPT, {"tensor t", "aligned"}},
-        {"{\"t\": {\"dtype\": \"U8\", \"shape\": [4], \"data_offsets\": [0, 4]}, "
-         "\"u\": {\"dtype\": \"U8\", \"shape\": [4], \"data_offsets\": [2, 6]}}",
-         6,
-         MLA_ERR_CORRUPT,
-         {"tensor u", "overlaps", "byte 4"}},
-        {"{\"t\": {\"dtype\": \"U8\", \"shape\": [4], \"data_offsets\": [0, 4]}, "
-         "\"u\": {\"dtype\": \"U8\", \"shape\": [4], \"data_offsets\": [0, 4]}}",
-         4,
-         MLA_ERR_CORRUPT,
-         {"overlaps"}},
-        {"{\"t\": {\"dtype\": \"U8\", \"shape\": [1], \"data_offsets\": [0, 1]}, "
-         "\"t\": {\"dtype\": \"U8\", \"shape\": [1], \"data_offsets\": [0, 1]}}",
-         1,
-         MLA_ERR_CORRUPT,
-         {"duplicate", "\"t\""}},
-        {"{}", 3, MLA_ERR_CORRUPT, {"3 bytes after"}},
-    };
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        check_refused(image_of(bad[i].header, bad[i].num_data_bytes), bad[i].status,
-                      bad[i].words);
+    for (size_t i = 0; i < sizeof bad_headers / sizeof bad_headers[0]; i++) {
+        check_refused(image_of(bad_headers[i].header, bad_headers[i].num_data_bytes),
+                      bad_headers[i].status, bad_headers[i].words);
     }
 }
 

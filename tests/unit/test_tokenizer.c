@@ -326,74 +326,73 @@ typedef struct hostile {
     const char *words;
 } hostile;
 
+static const hostile hostile_files[] = {
+    {file_name, "\"type\": \"BPE\"", "\"type\": \"Unigram\"", MLA_ERR_UNSUPPORTED,
+     "Unigram"},
+    {file_name, "\"aa\": 256", "\"aa\": -1", MLA_ERR_CORRUPT, "\"aa\" has id -1"},
+    {file_name, "\"aa\": 256", "\"aa\": 4294967552", MLA_ERR_CORRUPT, "4294967552"},
+    {file_name, "\"aa\": 256", "\"aa\": 1000000", MLA_ERR_CORRUPT, "1000000"},
+    {file_name, "\"aa\": 256", "\"aa\": 257", MLA_ERR_CORRUPT, "257"},
+    {file_name, "\"aa\": 256", "\"aa\": \"x\"", MLA_ERR_CORRUPT, "\"x\""},
+    {file_name, "\"id\": 262", "\"id\": 257", MLA_ERR_CORRUPT, "257"},
+    {file_name, "\"id\": 262", "\"id\": 1000000", MLA_ERR_CORRUPT, "1000000"},
+    {file_name, "\"id\": 262", "\"id\": -2", MLA_ERR_CORRUPT, "-2"},
+    {file_name, "\"content\": \"<eos>\"", "\"content\": \"\"", MLA_ERR_CORRUPT, "empty"},
+    {file_name, "\"content\": \"<eos>\"", "\"content\": \"<bos>\"", MLA_ERR_CORRUPT,
+     "both \"<bos>\""},
+    {file_name, "\"content\": \"<eos>\", \"single_word\": false",
+     "\"content\": \"<eos>\", \"single_word\": 0", MLA_ERR_CORRUPT, "single_word"},
+    {file_name, "\"a b\"", "\"ab\"", MLA_ERR_CORRUPT, "merge 1"},
+    {file_name, "\"a b\"", "\"a b c\"", MLA_ERR_CORRUPT, "merge 1"},
+    {file_name, "\"a b\"", "\"a z\"", MLA_ERR_CORRUPT, "merge 1"},
+    {file_name, "\"a b\"", "[\"a\"]", MLA_ERR_CORRUPT, "merge 1"},
+    {file_name, "\"a b\"", "3", MLA_ERR_CORRUPT, "merge 1"},
+    {file_name, "\"a b\"", "\" \"", MLA_ERR_CORRUPT, "merge 1"},
+    {file_name, "\"\\u0041\": 65, ", "", MLA_ERR_UNSUPPORTED, "0x41"},
+    {file_name, "\"byte_fallback\": false", "\"byte_fallback\": true", MLA_ERR_UNSUPPORTED,
+     "byte_fallback"},
+    {file_name, "\"dropout\": null", "\"dropout\": 0.1", MLA_ERR_UNSUPPORTED, "dropout"},
+    {file_name, "\"end_of_word_suffix\": null", "\"end_of_word_suffix\": \"</w>\"",
+     MLA_ERR_UNSUPPORTED, "end_of_word_suffix"},
+    {file_name, "\"normalizer\": null", "\"normalizer\": {\"type\": \"NFC\"}",
+     MLA_ERR_UNSUPPORTED, "NFC"},
+    {file_name, "\"decoder\": {\"type\": \"ByteLevel\"}",
+     "\"decoder\": {\"type\": \"Metaspace\"}", MLA_ERR_UNSUPPORTED, "Metaspace"},
+    {file_name, "\"type\": \"Split\"", "\"type\": \"Punctuation\"", MLA_ERR_UNSUPPORTED,
+     "Punctuation"},
+    {file_name, "\"Isolated\"", "\"Removed\"", MLA_ERR_UNSUPPORTED, "Removed"},
+    {file_name, "\"invert\": false", "\"invert\": true", MLA_ERR_UNSUPPORTED, "invert"},
+    {file_name, "\"Regex\"", "\"String\"", MLA_ERR_UNSUPPORTED, "Regex"},
+    {file_name, "\"add_prefix_space\": false", "\"add_prefix_space\": true",
+     MLA_ERR_UNSUPPORTED, "add_prefix_space"},
+    {file_name, "{\"type\": \"ByteLevel\"", "{\"type\": \"Digits\"", MLA_ERR_UNSUPPORTED,
+     "ByteLevel"},
+    {file_name, "\\\\p{N}{1,3}", "(a", MLA_ERR_UNSUPPORTED, "pre_tokenizer"},
+    {file_name, "\\\\p{N}{1,3}", "\\\\w+", MLA_ERR_UNSUPPORTED, "\\w"},
+    {file_name, "\"pretokenizers\": [", "\"pretokenizers\": 3, \"x\": [", MLA_ERR_CORRUPT,
+     "pretokenizers"},
+    {file_name, "\"vocab\"", "\"vocab_\"", MLA_ERR_CORRUPT, "vocab is nothing"},
+    {file_name, "\"merges\"", "\"merges_\"", MLA_ERR_CORRUPT, "merges is nothing"},
+    {file_name, "\"version\": \"1.0\"", "\"version\": \"1.0", MLA_ERR_CORRUPT, "line 1"},
+    {config_name, "\"<bos>\"", "\"<none>\"", MLA_ERR_CORRUPT, "<none>"},
+    {config_name, "\"<bos>\"", "7", MLA_ERR_CORRUPT, "bos_token"},
+    {config_name, "\"<bos>\"", "null", MLA_ERR_CORRUPT, "add_bos_token"},
+    {config_name, "\"add_bos_token\": true", "\"add_bos_token\": 1", MLA_ERR_CORRUPT,
+     "add_bos_token"},
+};
+
 static void every_hostile_file_is_one_sentence(void **state)
 {
     (void)state;
-    static const hostile bad[] = {
-        {file_name, "\"type\": \"BPE\"", "\"type\": \"Unigram\"", MLA_ERR_UNSUPPORTED,
-         "Unigram"},
-        {file_name, "\"aa\": 256", "\"aa\": -1", MLA_ERR_CORRUPT, "\"aa\" has id -1"},
-        {file_name, "\"aa\": 256", "\"aa\": 4294967552", MLA_ERR_CORRUPT, "4294967552"},
-        {file_name, "\"aa\": 256", "\"aa\": 1000000", MLA_ERR_CORRUPT, "1000000"},
-        {file_name, "\"aa\": 256", "\"aa\": 257", MLA_ERR_CORRUPT, "257"},
-        {file_name, "\"aa\": 256", "\"aa\": \"x\"", MLA_ERR_CORRUPT, "\"x\""},
-        {file_name, "\"id\": 262", "\"id\": 257", MLA_ERR_CORRUPT, "257"},
-        {file_name, "\"id\": 262", "\"id\": 1000000", MLA_ERR_CORRUPT, "1000000"},
-        {file_name, "\"id\": 262", "\"id\": -2", MLA_ERR_CORRUPT, "-2"},
-        {file_name, "\"content\": \"<eos>\"", "\"content\": \"\"", MLA_ERR_CORRUPT,
-         "empty"},
-        {file_name, "\"content\": \"<eos>\"", "\"content\": \"<bos>\"", MLA_ERR_CORRUPT,
-         "both \"<bos>\""},
-        {file_name, "\"content\": \"<eos>\", \"single_word\": false",
-         "\"content\": \"<eos>\", \"single_word\": 0", MLA_ERR_CORRUPT, "single_word"},
-        {file_name, "\"a b\"", "\"ab\"", MLA_ERR_CORRUPT, "merge 1"},
-        {file_name, "\"a b\"", "\"a b c\"", MLA_ERR_CORRUPT, "merge 1"},
-        {file_name, "\"a b\"", "\"a z\"", MLA_ERR_CORRUPT, "merge 1"},
-        {file_name, "\"a b\"", "[\"a\"]", MLA_ERR_CORRUPT, "merge 1"},
-        {file_name, "\"a b\"", "3", MLA_ERR_CORRUPT, "merge 1"},
-        {file_name, "\"a b\"", "\" \"", MLA_ERR_CORRUPT, "merge 1"},
-        {file_name, "\"\\u0041\": 65, ", "", MLA_ERR_UNSUPPORTED, "0x41"},
-        {file_name, "\"byte_fallback\": false", "\"byte_fallback\": true",
-         MLA_ERR_UNSUPPORTED, "byte_fallback"},
-        {file_name, "\"dropout\": null", "\"dropout\": 0.1", MLA_ERR_UNSUPPORTED,
-         "dropout"},
-        {file_name, "\"end_of_word_suffix\": null", "\"end_of_word_suffix\": \"</w>\"",
-         MLA_ERR_UNSUPPORTED, "end_of_word_suffix"},
-        {file_name, "\"normalizer\": null", "\"normalizer\": {\"type\": \"NFC\"}",
-         MLA_ERR_UNSUPPORTED, "NFC"},
-        {file_name, "\"decoder\": {\"type\": \"ByteLevel\"}",
-         "\"decoder\": {\"type\": \"Metaspace\"}", MLA_ERR_UNSUPPORTED, "Metaspace"},
-        {file_name, "\"type\": \"Split\"", "\"type\": \"Punctuation\"", MLA_ERR_UNSUPPORTED,
-         "Punctuation"},
-        {file_name, "\"Isolated\"", "\"Removed\"", MLA_ERR_UNSUPPORTED, "Removed"},
-        {file_name, "\"invert\": false", "\"invert\": true", MLA_ERR_UNSUPPORTED, "invert"},
-        {file_name, "\"Regex\"", "\"String\"", MLA_ERR_UNSUPPORTED, "Regex"},
-        {file_name, "\"add_prefix_space\": false", "\"add_prefix_space\": true",
-         MLA_ERR_UNSUPPORTED, "add_prefix_space"},
-        {file_name, "{\"type\": \"ByteLevel\"", "{\"type\": \"Digits\"",
-         MLA_ERR_UNSUPPORTED, "ByteLevel"},
-        {file_name, "\\\\p{N}{1,3}", "(a", MLA_ERR_UNSUPPORTED, "pre_tokenizer"},
-        {file_name, "\\\\p{N}{1,3}", "\\\\w+", MLA_ERR_UNSUPPORTED, "\\w"},
-        {file_name, "\"pretokenizers\": [", "\"pretokenizers\": 3, \"x\": [",
-         MLA_ERR_CORRUPT, "pretokenizers"},
-        {file_name, "\"vocab\"", "\"vocab_\"", MLA_ERR_CORRUPT, "vocab is nothing"},
-        {file_name, "\"merges\"", "\"merges_\"", MLA_ERR_CORRUPT, "merges is nothing"},
-        {file_name, "\"version\": \"1.0\"", "\"version\": \"1.0", MLA_ERR_CORRUPT,
-         "line 1"},
-        {config_name, "\"<bos>\"", "\"<none>\"", MLA_ERR_CORRUPT, "<none>"},
-        {config_name, "\"<bos>\"", "7", MLA_ERR_CORRUPT, "bos_token"},
-        {config_name, "\"<bos>\"", "null", MLA_ERR_CORRUPT, "add_bos_token"},
-        {config_name, "\"add_bos_token\": true", "\"add_bos_token\": 1", MLA_ERR_CORRUPT,
-         "add_bos_token"},
-    };
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (size_t i = 0; i < sizeof hostile_files / sizeof hostile_files[0]; i++) {
         mla_context books;
         mla_error err = {0};
         tokenizer *t = NULL;
-        mla_status status =
-            open_with(&books, bad[i].file, bad[i].from, bad[i].to, &t, &err);
-        if (status != bad[i].status || !strstr(err.message, bad[i].words)) {
-            fail_msg("%s: status %d, %s", bad[i].to, (int)status, err.message);
+        mla_status status = open_with(&books, hostile_files[i].file, hostile_files[i].from,
+                                      hostile_files[i].to, &t, &err);
+        if (status != hostile_files[i].status ||
+            !strstr(err.message, hostile_files[i].words)) {
+            fail_msg("%s: status %d, %s", hostile_files[i].to, (int)status, err.message);
         }
         assert_null(t);
         assert_int_equal(books_now(&books), 0);

@@ -24,7 +24,7 @@ static void the_demo_model_resolves_whole(void **state)
     (void)state;
     mla_context books = books_open(NULL);
     model_config config;
-    model_weights weights;
+    model_weights weights = {0};
     mla_error err = {0};
     if (load(&books, TEST_MODELS "/demo", &config, &weights, &err) != MLA_OK) {
         fail_msg("%s", err.message);
@@ -57,7 +57,7 @@ static mla_status try_load(const tiny_model *tiny, mla_error *err)
 {
     mla_context books = books_open(NULL);
     model_config config;
-    model_weights weights;
+    model_weights weights = {0};
     mla_status status = load(&books, tiny->dir, &config, &weights, err);
     if (status == MLA_OK) {
         model_weights_close(&weights);
@@ -84,7 +84,7 @@ static void values_are_the_files_bytes_where_they_are(void **state)
     (void)state;
     mla_context books = books_open(NULL);
     model_config config;
-    model_weights weights;
+    model_weights weights = {0};
     tiny_model tiny = tiny_model_write();
     size_t num_bytes;
     unsigned char *bytes = tiny_model_get(&tiny, single, &num_bytes);
@@ -180,7 +180,7 @@ static void a_config_that_counts_more_than_the_file_takes_no_memory_for_it(void 
     (void)state;
     mla_context books = books_open(NULL);
     model_config config;
-    model_weights weights;
+    model_weights weights = {0};
     mla_error err = {0};
     tiny_model tiny = tiny_model_write();
     tiny_model_patch(&tiny, "config.json", "\"num_hidden_layers\": 2",
@@ -215,7 +215,7 @@ static void mapped_bytes_count_against_the_limit(void **state)
     (void)state;
     mla_context books = books_open(NULL);
     model_config config;
-    model_weights weights;
+    model_weights weights = {0};
     mla_error err = {0};
     tiny_model tiny = tiny_model_write();
     size_t num_bytes;
