@@ -78,7 +78,7 @@ static mla_status fill_pool(const attention_call *call, int64_t num_pages,
     static float rows[PAGE * WIDTH];
     uint32_t state = 1;
     for (int64_t page = 0; page < num_pages; page++) {
-        fill_noise(rows, PAGE * WIDTH, &state);
+        fill_noise(rows, sizeof rows / sizeof rows[0], &state);
         MLAI_TRY(attention_call_append(call, rows, WIDTH * sizeof(float), page * PAGE, PAGE,
                                        scale, err));
     }

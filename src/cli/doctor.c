@@ -74,13 +74,12 @@ static json_t *describe_cpu(void)
                      "allowed_cpus", (int)mlai_cpu_count());
 }
 
-/* Opens and closes the first of the names that is there; calls nothing of it. */
+/* Opens the first of the names that is there, and calls nothing of it. It stays open: the
+ * program ends soon, and not all of them give back on closing what they took on opening. */
 static int is_openable(const char *const *names)
 {
     for (; *names; names++) {
-        void *library = dlopen(*names, RTLD_LAZY | RTLD_LOCAL);
-        if (library) {
-            (void)dlclose(library);
+        if (dlopen(*names, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE)) {
             return 1;
         }
     }
