@@ -115,6 +115,9 @@ static bool receive_token(void *user, int32_t request, int32_t token)
 {
     generation_batch *batch = user;
     generation *item = &batch->items[request];
+    if (batch->status != MLA_OK) { /* another request's: it must not be forgotten */
+        return false;
+    }
     if (item->num_ids < item->max_tokens) {
         item->ids[item->num_ids++] = token;
     }

@@ -84,6 +84,8 @@ static mla_status parse_json(id_list *list, const char *text, size_t bytes, mla_
 {
     json_error_t error;
     json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
+    MLAI_CHECK(root || !json_scope_has_failed(), MLA_ERR_NO_MEMORY,
+               "the memory for %zu bytes of JSON is out", bytes);
     MLAI_CHECK(root, MLA_ERR_ARGUMENT, "the ids, line %d column %d: %s", error.line,
                error.column, error.text);
     const json_t *array = json_is_object(root) ? json_object_get(root, "ids") : root;

@@ -12,7 +12,9 @@ mla_status loaded_model_open(loaded_model *loaded, const model_options *options,
     mla_context_options wanted = MLA_INIT(mla_context_options);
     wanted.backend = MLA_BACKEND_CPU;
     wanted.num_threads = options->num_threads;
-    MLAI_TRY(mla_context_create(&wanted, &loaded->context, err));
+    if (!loaded->context) {
+        MLAI_TRY(mla_context_create(&wanted, &loaded->context, err));
+    }
     return tokenizer_open(loaded->context, options->dir, &loaded->tokenizer, err);
 }
 

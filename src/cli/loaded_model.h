@@ -16,7 +16,8 @@ typedef struct loaded_model {
     int64_t load_ns, prepare_ns;
 } loaded_model;
 
-/* Each step needs the one before it; loaded: {0} before the first. All that a step made
+/* Each step needs the one before it; loaded: {0} before the first, or with a context that
+ * the caller made and that is closed like one made here. All that a step made
  * stays, also where a later one fails, until loaded_model_close. */
 mla_status loaded_model_open(loaded_model *loaded, const model_options *options,
                              mla_error *err); /* context and tokenizer */
