@@ -94,6 +94,12 @@ static mla_status add_token(tokenizer *t, const json_document *doc, const char *
     return MLA_OK;
 }
 
+/* Some vocabularies have no token for the bytes that no text holds. */
+static bool occurs_in_utf8(int byte)
+{
+    return byte != 0xc0 && byte != 0xc1 && byte < 0xf5;
+}
+
 static mla_status add_vocabulary(tokenizer *t, const json_document *doc, json_t *vocab,
                                  mla_error *err)
 {
@@ -102,7 +108,8 @@ static mla_status add_vocabulary(tokenizer *t, const json_document *doc, json_t 
         MLAI_TRY(add_token(t, doc, json_object_iter_key(at), id, err));
     }
     for (int byte = 0; byte < 256; byte++) {
-        MLAI_CHECK(t->vocabulary.id_of_byte[byte] >= 0, MLA_ERR_UNSUPPORTED,
+        MLAI_CHECK(t->vocabulary.id_of_byte[byte] >= 0 || !occurs_in_utf8(byte),
+                   MLA_ERR_UNSUPPORTED,
                    "%s: byte 0x%02x has no token: this is no byte-level BPE", doc->name,
                    (unsigned)byte);
     }

@@ -242,6 +242,15 @@ static void a_piece_that_is_a_token_may_ignore_the_merges(void **state)
     close_and_check(&books, t);
 }
 
+static void bytes_that_no_text_holds_need_no_token(void **state)
+{
+    (void)state;
+    mla_context books;
+    tokenizer *t = must_open(&books, "\"\\u00c0\": 192, ", "");
+    CHECK(t, "a", 0, 'a');
+    close_and_check(&books, t);
+}
+
 static void merges_may_be_written_as_pairs(void **state)
 {
     (void)state;
@@ -428,6 +437,7 @@ int main(void)
         cmocka_unit_test(the_longest_of_the_leftmost_wins),
         cmocka_unit_test(normalized_tokens_come_second),
         cmocka_unit_test(a_piece_that_is_a_token_may_ignore_the_merges),
+        cmocka_unit_test(bytes_that_no_text_holds_need_no_token),
         cmocka_unit_test(merges_may_be_written_as_pairs),
         cmocka_unit_test(digits_may_be_single),
         cmocka_unit_test(a_text_that_is_not_utf8_is_refused_with_the_offset),
