@@ -47,6 +47,6 @@ if(MLA_FUZZ)
     target_link_options(mla_instruments INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 if(MLA_COVERAGE)
-    target_compile_options(mla_instruments INTERFACE --coverage)
+    target_compile_options(mla_instruments INTERFACE --coverage -fprofile-update=atomic) # threads
     target_link_options(mla_instruments INTERFACE --coverage)
 endif()

@@ -14,9 +14,18 @@ static void report_progress(mla_session *session)
     }
 }
 
+static void log_entry(const mla_session *session, const mlai_entry *entry,
+                      mla_log_level level, const char *words)
+{
+    char text[MLAI_DESCRIPTION_BYTES];
+    (void)mlai_describe(session->context, &entry->geometry.caps, text, sizeof text);
+    mlai_context_log(session->context, level, "%s [%s]", words, text);
+}
+
 static mla_status step_compile(mla_session *session, mlai_entry *entry, mla_error *err)
 {
     mla_context *context = session->context;
+    log_entry(session, entry, MLA_LOG_DISPATCH, "compiling");
     MLAI_TRY(context->ops->compile(context, &entry->geometry, &entry->artefact, err));
     session->progress.num_compiled++;
     report_progress(session);

@@ -33,7 +33,7 @@ static const mla_kv_format formats[] = {MLA_KV_BF16, MLA_KV_FP8, MLA_KV_FP8_G128
                                         MLA_KV_F32};
 static const mla_dtype queries[] = {MLA_F32, MLA_BF16, MLA_E4M3};
 static const mla_dtype outputs[] = {MLA_F32, MLA_BF16};
-static const int widths[][2] = {{128, 16}, {128, 64}, {256, 32}};
+static const int widths[][2] = {{128, 16}, {128, 64}, {256, 32}, {512, 64}};
 static const int masks[][2] = {{1, 0}, {1, 7}, {0, 0}, {1, 513}}; /* causal, window */
 static const int rows[] = {1, 3, 20};
 static const int paddings[] = {0, 192};

@@ -191,6 +191,36 @@ static void publish_refuses_what_was_not_prepared(void **state)
     destroy(context);
 }
 
+static void note_line(void *user, mla_log_level level, const char *line)
+{
+    int *num_lines = user;
+    assert_non_null(strstr(line, level == MLA_LOG_DISPATCH ? "compiling [cpu:c decode h4"
+                                                           : "prepared 1 plans in"));
+    (*num_lines)++;
+}
+
+static void a_log_tells_what_was_compiled(void **state)
+{
+    (void)state;
+    for (int level = MLA_LOG_ERROR; level <= MLA_LOG_TIMING; level++) {
+        int num_lines = 0;
+        mla_context *context = NULL;
+        mla_context_options options = MLA_INIT(mla_context_options);
+        mla_caps caps = rig_caps();
+        options.backend = MLA_BACKEND_CPU;
+        options.num_threads = 1;
+        options.isa_mask = MLA_ISA_C;
+        options.log = note_line;
+        options.log_user = &num_lines;
+        options.log_level = (mla_log_level)level;
+        assert_int_equal(mla_context_create(&options, &context, NULL), MLA_OK);
+        mla_plan *plan = rig_plan(context, &caps);
+        assert_int_equal(num_lines, level < MLA_LOG_DISPATCH ? 0 : level - 1);
+        mla_plan_release(&plan);
+        destroy(context);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -200,6 +230,7 @@ int main(void)
         cmocka_unit_test(cleaning_up_never_hides_the_first_error),
         cmocka_unit_test(a_cancel_before_prepare_is_not_forgotten),
         cmocka_unit_test(publish_refuses_what_was_not_prepared),
+        cmocka_unit_test(a_log_tells_what_was_compiled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
