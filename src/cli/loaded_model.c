@@ -46,6 +46,7 @@ mla_status loaded_model_prepare(loaded_model *loaded, const loaded_model_limits 
         .max_context_tokens = kept.max_context_tokens,
         .progress = show_progress,
         .progress_user = &kept,
+        .estimate = kept.estimate,
     };
     int64_t begin_ns = mlai_now_ns();
     mla_status status = engine_open(loaded->model, &options, &loaded->engine, err);

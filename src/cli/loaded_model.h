@@ -30,6 +30,7 @@ typedef struct loaded_model_limits {
     int64_t max_context_tokens; /* 0: the model's */
     void (*inside)(void *user); /* called inside each prime; NULL: none */
     void *user;
+    mla_memory_report *estimate; /* NULL, or MLA_INIT: filled before preparing */
 } loaded_model_limits;
 mla_status loaded_model_prepare(loaded_model *loaded, const loaded_model_limits *limits,
                                 mla_error *err); /* the engine; does not freeze */

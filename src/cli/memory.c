@@ -25,6 +25,7 @@ typedef struct memory_options {
 typedef struct memory_run {
     loaded_model loaded;
     memory_snapshot snapshots[NUM_PHASES];
+    mla_memory_report estimate;
     bool is_text;
     mla_status status; /* of the snapshots inside prime */
     mla_error error;
@@ -105,7 +106,9 @@ static mla_status prepare(memory_run *run, const memory_options *wanted, mla_err
                                   .max_requests = wanted->max_requests,
                                   .max_context_tokens = wanted->max_context_tokens,
                                   .inside = watch_prime,
-                                  .user = run};
+                                  .user = run,
+                                  .estimate = &run->estimate};
+    run->estimate = (mla_memory_report)MLA_INIT(mla_memory_report);
     MLAI_TRY(loaded_model_prepare(&run->loaded, &limits, err));
     if (run->status != MLA_OK) {
         *err = run->error;
@@ -179,6 +182,7 @@ static mla_status watch(memory_run *run, const memory_options *wanted, mla_error
     MLAI_TRY(live(run, wanted, err));
     if (run->is_text) {
         memory_table_summarise(run->snapshots, NUM_PHASES);
+        memory_table_compare(&run->estimate, &run->snapshots[PREPARED]);
         return MLA_OK;
     }
     json_scope before = json_output_begin(run->loaded.context);

@@ -77,3 +77,26 @@ void memory_table_summarise(const memory_snapshot *snapshots, int num)
         (void)printf("\n");
     }
 }
+
+static void print_pair(const char *what, uint64_t estimated, uint64_t measured)
+{
+    char estimated_text[TEXT_BYTES];
+    char measured_text[TEXT_BYTES];
+    write_human(estimated, estimated_text);
+    write_human(measured, measured_text);
+    (void)printf("%-16s %10s %14llu %10s %14llu  %s\n", what, estimated_text,
+                 (unsigned long long)estimated, measured_text, (unsigned long long)measured,
+                 estimated == measured ? "equal" : "different");
+}
+
+void memory_table_compare(const mla_memory_report *estimate,
+                          const memory_snapshot *prepared)
+{
+    const mla_memory_cell *said = estimate->cell[MLA_SPACE_HOST];
+    (void)printf("\n%-16s %25s %25s\n", "", "estimated", "measured");
+    print_pair("session, at most", said[MLA_FOR_SESSION].peak_bytes,
+               memory_snapshot_peak(prepared, MLA_FOR_SESSION));
+    print_pair("plan", said[MLA_FOR_PLAN].now_bytes,
+               memory_snapshot_now(prepared, MLA_FOR_PLAN));
+    print_pair("kv", said[MLA_FOR_KV].now_bytes, memory_snapshot_now(prepared, MLA_FOR_KV));
+}

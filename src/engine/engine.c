@@ -23,6 +23,7 @@ static mla_status prepare_model(engine *self, const engine_options *options, mla
         .num_pages = (int64_t)self->max_requests * self->table_width,
         .progress = options->progress,
         .progress_user = options->progress_user,
+        .estimate = options->estimate,
     };
     MLAI_CHECK(limits.num_pages <= INT32_MAX, MLA_ERR_ARGUMENT,
                "%d requests of %lld tokens need %lld pages; there are 2^31-1 at most",

@@ -14,6 +14,7 @@ typedef struct engine_options {
     int64_t max_context_tokens; /* of one request; 0: the model's */
     void (*progress)(void *user, const mla_progress *progress); /* see model_limits */
     void *progress_user;
+    mla_memory_report *estimate; /* see model_limits */
 } engine_options;
 
 /* Prepares the model and takes all memory. model: borrowed until close. out: owned,

@@ -27,6 +27,9 @@ typedef struct model_limits {
     void (*progress)(void *user, const mla_progress *progress); /* called inside each prime,
                                    while its transient operands are held; NULL: none */
     void *progress_user;
+    mla_memory_report
+        *estimate; /* NULL, or MLA_INIT: filled before anything is prepared with
+                                    what `session`, `plan` and `kv` will take */
 } model_limits;
 
 /* Prepares the attention plans (session, publish, close), takes KV pools, activations and

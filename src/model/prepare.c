@@ -52,6 +52,21 @@ static mla_caps decode_caps(const model *self)
     return caps;
 }
 
+/* The plan's share as the session says it, and a pool for each layer. */
+static mla_status estimate_bytes(const model *self, const mla_session *session,
+                                 mla_memory_report *out, mla_error *err)
+{
+    const model_config *config = &self->config;
+    uint64_t row_bytes = mla_kv_row_bytes(self->limits.kv_format, config->kv_lora_rank,
+                                          config->qk_rope_head_dim);
+    MLAI_TRY(mla_session_estimate(session, out, err));
+    mla_memory_cell *kv = &out->cell[MLA_SPACE_HOST][MLA_FOR_KV];
+    kv->now_bytes = (uint64_t)config->num_layers * (uint64_t)self->limits.num_pages *
+                    MODEL_PAGE_TOKENS * row_bytes;
+    kv->peak_bytes = kv->now_bytes;
+    return MLA_OK;
+}
+
 static mla_status make_plan(model *self, mla_error *err)
 {
     mla_session_options options = MLA_INIT(mla_session_options);
@@ -63,6 +78,9 @@ static mla_status make_plan(model *self, mla_error *err)
     options.progress_user = self->limits.progress_user;
     MLAI_TRY(mla_session_open(self->context, &options, &session, err));
     MLAI_TRY_OR(done, mla_session_add(session, &caps, NULL, &ticket, err));
+    if (self->limits.estimate) {
+        MLAI_TRY_OR(done, estimate_bytes(self, session, self->limits.estimate, err));
+    }
     MLAI_TRY_OR(done, mla_session_prepare(session, err));
     MLAI_TRY_OR(done, mla_session_publish(session, ticket, &self->plan, err));
 done:

@@ -51,6 +51,13 @@ class Memory(program.ProgramTest):
             self.assertGreaterEqual(kv, least)
             self.assertLess(kv, least * 1.1)
 
+    def test_the_estimate_is_what_preparing_takes(self):
+        for kv_format in ("f32", "fp8_g128"):
+            text = self.succeed("memory", program.DEMO, "--kv", kv_format).decode()
+            lines = text[text.index("estimated"):].splitlines()[1:]
+            self.assertEqual([line.split()[-1] for line in lines], ["equal"] * 3, text)
+            self.assertTrue(all(int(line.split()[-2]) > 0 for line in lines), text)
+
     def test_text_shows_every_phase(self):
         text = self.succeed("memory", program.DEMO).decode()
         at = [text.index("\n" + name + "\n") if name != "loaded" else 0 for name in PHASES]
