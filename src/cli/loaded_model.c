@@ -24,7 +24,7 @@ mla_status loaded_model_load(loaded_model *loaded, const model_options *options,
     int64_t begin_ns = mlai_now_ns();
     MLAI_TRY(model_load(loaded->context, options->dir, &loaded->model, err));
     loaded->load_ns = mlai_now_ns() - begin_ns;
-    return MLA_OK;
+    return model_add_eos(loaded->model, tokenizer_eos(loaded->tokenizer), err);
 }
 
 static void show_progress(void *user, const mla_progress *progress)

@@ -37,6 +37,11 @@ void model_unload(model **model_in)
     *model_in = NULL;
 }
 
+mla_status model_add_eos(model *self, int32_t id, mla_error *err)
+{
+    return model_config_add_eos(&self->config, id, err);
+}
+
 const model_config *model_config_of(const model *self)
 {
     return &self->config;

@@ -17,6 +17,8 @@ typedef struct model model;
 mla_status model_load(mla_context *context, const char *dir, model **out, mla_error *err);
 void model_unload(model **model); /* *self may be NULL */
 const model_config *model_config_of(const model *self);
+/* The tokenizer's end token ends a text, too. id < 0: none. */
+mla_status model_add_eos(model *self, int32_t id, mla_error *err);
 mla_context *model_context_of(const model *self);
 
 typedef struct model_limits {
