@@ -181,7 +181,8 @@ static double top_score(const problem *in, int64_t query_index, const int32_t *t
         if (row) {
             double magnitude;
             top = fmax(top, score_of(in, query_index, row, &magnitude));
-            *largest_magnitude = fmax(*largest_magnitude, magnitude);
+            *largest_magnitude = isfinite(magnitude) ? fmax(*largest_magnitude, magnitude)
+                                                     : *largest_magnitude;
         }
     }
     return top;

@@ -11,8 +11,8 @@ typedef struct mlai_oracle_out {
     double *lse; /* [Q][H] */
     double
         *magnitude; /* [Q][H][D]: A = sum of p_i |v_i|, which scales the bound; or NULL */
-    double *
-        score_magnitude; /* [Q][H]: largest scale * sum |q_d k_d| of a visible key; or NULL */
+    /* [Q][H]: largest scale * sum |q_d k_d| of a visible key, infinite ones aside; or NULL */
+    double *score_magnitude;
 } mlai_oracle_out;
 
 /* caps, buffers, batch: read. Same rules as mla_run for lengths, tables and windows. */

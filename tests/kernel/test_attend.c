@@ -408,6 +408,54 @@ static void bits_do_not_depend_on_page_numbers(void **state)
     }
 }
 
+/* The same rows, one a page, in the order of their keys. */
+static void unpack_pages(attend_case *c)
+{
+    mlai_kv_view view = view_of(c);
+    int64_t length = c->lens[0];
+    fenced pool = fenced_take((size_t)length * view.row_bytes, 0xff);
+    fenced table = fenced_take((size_t)length * sizeof(int32_t), 0xff);
+    const int32_t *old = (const int32_t *)(const void *)c->table.data;
+    for (int64_t key = 0; key < length; key++) {
+        memcpy(pool.data + (size_t)key * view.row_bytes,
+               view.pool + old[key / view.page_tokens] * view.page_stride_bytes +
+                   key % view.page_tokens * (int64_t)view.row_bytes,
+               view.row_bytes);
+        ((int32_t *)(void *)table.data)[key] = (int32_t)key;
+    }
+    fenced_drop(&c->pool);
+    fenced_drop(&c->table);
+    c->pool = pool;
+    c->table = table;
+    c->caps.page_tokens = 1;
+    c->caps.page_stride_bytes = 0;
+    c->caps.num_pages = length;
+    c->caps.table_width = (int32_t)length;
+}
+
+static void bits_do_not_depend_on_the_page_size(void **state)
+{
+    (void)state;
+    rng random = rng_start("bits_do_not_depend_on_the_page_size");
+    for (int i = 0; i < 20; i++) {
+        attend_case c = random_case(&random);
+        c.num_requests = 1;
+        c.rows[0] = 3;
+        c.lens[0] = (int32_t)rng_between(&random, 1, 300);
+        c.has_bad_pages = false;
+        attend_case_build(&c, &random);
+        result before = result_of(3, c.caps.num_heads, c.caps.latent_dim);
+        result after = result_of(3, c.caps.num_heads, c.caps.latent_dim);
+        attend_part(level, &c, whole(&c, 0), all_keys, &before);
+        unpack_pages(&c);
+        attend_part(level, &c, whole(&c, 0), all_keys, &after);
+        assert_same_bits(&before, &after, whole(&c, 0));
+        result_drop(&before);
+        result_drop(&after);
+        attend_case_drop(&c);
+    }
+}
+
 static void poison_key(const attend_case *c, int64_t key)
 {
     mlai_kv_view view = view_of(c);
@@ -442,6 +490,40 @@ static void nan_reaches_only_the_rows_that_see_it(void **state)
         result_drop(&got);
         attend_case_drop(&c);
     }
+}
+
+/* A key with an infinite value: its score is +-inf by the sign of the query, which makes a
+ * row NaN, or weighs nothing but for 0 * inf in that column. */
+static void infinities_leave_the_traces_that_the_oracle_finds(void **state)
+{
+    (void)state;
+    enum { ROWS = 4, HEADS = 6, LENGTH = 90, COLUMN = 5 };
+    rng random = rng_start("infinities_leave_the_traces_that_the_oracle_finds");
+    attend_case c = verify_case(HEADS, LENGTH, ROWS);
+    c.caps.kv_format = MLA_KV_F32;
+    attend_case_build(&c, &random);
+    mlai_kv_view view = view_of(&c);
+    const int32_t *table = (const int32_t *)(const void *)c.table.data;
+    const float infinity = INFINITY;
+    int64_t key = LENGTH - 3;
+    memcpy(c.pool.data + table[key / view.page_tokens] * view.page_stride_bytes +
+               key % view.page_tokens * (int64_t)view.row_bytes + COLUMN * 4,
+           &infinity, sizeof infinity);
+    mlai_oracle_attend(&c.caps, &c.buffers, &c.batch, &c.expected);
+    int num_nan = 0;
+    for (int i = 0; i < ROWS * HEADS; i++) {
+        num_nan += isnan(c.expected.lse[i]) != 0;
+    }
+    assert_in_range(num_nan, 1, ROWS * HEADS - 1);
+    float *out = calloc((size_t)c.num_queries * (size_t)c.caps.latent_dim, sizeof *out);
+    float lse[ROWS * HEADS];
+    assert_non_null(out);
+    attend_all(level, &c, out, lse);
+    attend_sums sums = {.split_tokens = 512, .u_out = 0x1p-24};
+    attend_verdict verdict = attend_case_judge(&c, out, lse, sums);
+    assert_string_equal(verdict.first_wrong, "");
+    free(out);
+    attend_case_drop(&c);
 }
 
 static void merge_results(const result *to, const result *from)
@@ -604,8 +686,10 @@ static int run_suite(const mlai_cpu_kernels *kernels)
         cmocka_unit_test(large_scores_agree_with_the_oracle),
         cmocka_unit_test(bits_do_not_depend_on_neighbours),
         cmocka_unit_test(bits_do_not_depend_on_page_numbers),
+        cmocka_unit_test(bits_do_not_depend_on_the_page_size),
         cmocka_unit_test(pages_beyond_two_gibibytes_are_reached),
         cmocka_unit_test(nan_reaches_only_the_rows_that_see_it),
+        cmocka_unit_test(infinities_leave_the_traces_that_the_oracle_finds),
         cmocka_unit_test(splits_merge_to_the_whole),
         cmocka_unit_test(merge_with_an_empty_part_changes_no_bit),
         cmocka_unit_test(merge_is_commutative_to_the_bit),
