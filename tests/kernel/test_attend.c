@@ -507,7 +507,7 @@ static void infinities_leave_the_traces_that_the_oracle_finds(void **state)
     const float infinity = INFINITY;
     int64_t key = LENGTH - 3;
     memcpy(c.pool.data + table[key / view.page_tokens] * view.page_stride_bytes +
-               key % view.page_tokens * (int64_t)view.row_bytes + COLUMN * 4,
+               key % view.page_tokens * (int64_t)view.row_bytes + (int64_t)COLUMN * 4,
            &infinity, sizeof infinity);
     mlai_oracle_attend(&c.caps, &c.buffers, &c.batch, &c.expected);
     int num_nan = 0;
