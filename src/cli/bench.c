@@ -8,10 +8,10 @@
 #include "cli/command.h"
 #include "cli/complain.h"
 
-enum { KEY_ROUNDS = 0x100, KEY_ISA, DEFAULT_ROUNDS = 20, MAX_ROUNDS = 100000 };
+enum { KEY_ROUNDS = 0x100, KEY_ISA, DEFAULT_ROUNDS = 40, MAX_ROUNDS = 100000 };
 
 static const struct argp_option options[] = {
-    {"rounds", KEY_ROUNDS, "N", 0, "times that all rows take turns (default 20)", 0},
+    {"rounds", KEY_ROUNDS, "N", 0, "times that all rows take turns (default 40)", 0},
     {"isa", KEY_ISA, "c|avx2", 0, "instruction set (default: the best there is)", 0},
     {0},
 };
