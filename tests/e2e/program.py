@@ -45,5 +45,11 @@ def demo(name):
         return json.load(file)
 
 
+def memory_phases(test, *options):
+    """The classes of each phase of `mla memory` on the demo, in order."""
+    snapshots = test.answer("memory", DEMO, "--json", *options)
+    return {snapshot["phase"]: snapshot["classes"] for snapshot in snapshots}
+
+
 def main():
     unittest.main(argv=[sys.argv[0], "-v"])
