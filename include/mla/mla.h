@@ -13,7 +13,9 @@
  * Units, by name: *_bytes is bytes, *_stride is elements, num_* is a count now,
  * max_* is a promise not to exceed, *_ns is nanoseconds.
  *
- * Ownership words. Every pointer parameter below carries one of them.
+ * Ownership words. Every pointer parameter below carries one of them; an object of this
+ * library that a call works on, an out struct and `err` are read or filled during the
+ * call only, and that is not said again.
  *   read      used during the call only; the library keeps nothing.
  *   borrowed  the library keeps the pointer; you keep the memory alive and in
  *             place until the call named beside it.
@@ -107,6 +109,7 @@ typedef struct mla_error {
     char message[232];   /* one English sentence with the offending values */
 } mla_error;
 
+/* Both are static storage. */
 MLA_API const char *mla_status_name(mla_status status); /* "MLA_ERR_ARGUMENT" */
 MLA_API const char *mla_status_text(mla_status status); /* "an argument breaks ..." */
 MLA_API uint32_t mla_version(void); /* run time; major<<16 | minor<<8 | patch */
@@ -191,7 +194,8 @@ typedef struct mla_caps {
     int64_t page_stride_bytes;  /* 0: P rows back to back; else >= that, 16-B aligned */
 } mla_caps;
 
-/* Bytes of one token's row; 0 for a format that is none or dimensions it cannot have. */
+/* Bytes of one token's row; 0 for a format that is none or dimensions it cannot have:
+ * negative ones, or with MLA_KV_FP8_G128 a D that is no multiple of 128. */
 MLA_API size_t mla_kv_row_bytes(mla_kv_format format, int32_t latent_dim, int32_t rope_dim);
 
 /* ------------------------------------------------------------------ memory */
@@ -223,6 +227,7 @@ typedef enum mla_purpose {
     MLA_NUM_PURPOSES
 } mla_purpose;
 
+/* Both are static storage. */
 MLA_API const char *mla_purpose_name(mla_purpose purpose); /* "weights"; NULL if none */
 MLA_API const char *mla_space_name(mla_space space);       /* "host"; NULL if none */
 
@@ -240,7 +245,7 @@ typedef struct mla_allocator {
                    mla_purpose purpose);
     void (*release)(void *user, void *data, size_t bytes, mla_space space,
                     mla_purpose purpose);
-    void *user;
+    void *user; /* borrowed until mla_context_destroy */
 } mla_allocator;
 
 /* One class in one space. */
@@ -284,11 +289,11 @@ typedef struct mla_context_options {
     int32_t reserved; /* must be 0 */
 } mla_context_options;
 
-/* out: owned, mla_context_destroy. */
+/* options: read. out: owned, mla_context_destroy. */
 MLA_API MLA_MUST_CHECK mla_status mla_context_create(const mla_context_options *options,
                                                      mla_context **out, mla_error *err);
 
-/* Sets *context to NULL; *context may be NULL. MLA_ERR_STATE, and nothing is freed,
+/* *context: consumed; it may be NULL. MLA_ERR_STATE, and nothing is freed,
  * while a session, plan, binding or comm made from it is alive, or memory that was taken
  * or booked through it has not been given back. */
 MLA_API MLA_MUST_CHECK mla_status mla_context_destroy(mla_context **context,
@@ -388,13 +393,15 @@ MLA_API MLA_MUST_CHECK mla_status mla_session_publish(mla_session *session,
                                                       mla_ticket ticket, mla_plan **out,
                                                       mla_error *err);
 
-/* Published plans live on; everything else of the session is gone. NULL is allowed. */
+/* *session: consumed; NULL is allowed. Published plans live on; everything else of the
+ * session is gone. */
 MLA_API void mla_session_close(mla_session **session);
 
 /* -------------------------------------------------------------------- plan */
 
-MLA_API mla_plan *mla_plan_retain(mla_plan *plan); /* cannot fail; returns plan */
-MLA_API void mla_plan_release(mla_plan **plan);    /* *plan may be NULL */
+/* Cannot fail. Returns plan, owned once more: mla_plan_release. */
+MLA_API mla_plan *mla_plan_retain(mla_plan *plan);
+MLA_API void mla_plan_release(mla_plan **plan); /* *plan: consumed; it may be NULL */
 
 /* One buffer's demands. */
 typedef struct mla_need {
@@ -418,7 +425,7 @@ MLA_API MLA_MUST_CHECK mla_status mla_plan_requirements(const mla_plan *plan,
 /* One line with everything that the plan was made from:
  * "cpu:avx2 verify h128 d512+64 p64 fp8_g128 q:bf16 o:bf16 b32 q64 r2 t2048 n4096 s41984
  * ctx131072 causal w0 x0.0721687824".
- * needed_bytes (may be NULL) counts the NUL; too small a text is truncated. */
+ * text: filled; needed_bytes (may be NULL) counts the NUL; too small a text is truncated. */
 MLA_API void mla_plan_describe(const mla_plan *plan, char *text, size_t text_bytes,
                                size_t *needed_bytes);
 
@@ -466,7 +473,8 @@ typedef struct mla_buffers {
  * out: owned, mla_unbind. */
 MLA_API MLA_MUST_CHECK mla_status mla_bind(mla_plan *plan, const mla_buffers *buffers,
                                            mla_binding **out, mla_error *err);
-MLA_API void mla_unbind(mla_binding **binding); /* waits for a run in flight */
+/* *binding: consumed; it may be NULL. Waits for a run in flight. */
+MLA_API void mla_unbind(mla_binding **binding);
 
 /* --------------------------------------------------------------------- run */
 
@@ -514,8 +522,8 @@ MLA_API MLA_MUST_CHECK mla_status mla_poll(mla_binding *binding, mla_error *err)
 
 /* Writes new rows into pages, rounding or quantising to the pool's format, to nearest
  * even: FP8 stores e4m3(x / kv_scale) by an f32 division; G128 stores e4m3(x / s) with
- * s = max|x| of the 128 values / 448 in f32, or 1 where that is 0. e4m3 saturates at
- * +-448, infinities too; NaN stays NaN. rows:
+ * s = max|x| of the finite ones of the 128 values / 448 in f32, or 1 where that is 0. e4m3
+ * saturates at +-448, infinities too; NaN stays NaN. rows:
  * [num_rows][D+R] f32 or bf16, latent already normed, rope part already rotated.
  * slots: [num_rows] int64, page * P + offset; a slot outside the pool, -1 included,
  * writes nowhere; of two rows with one slot either may stay. Same stream rules as mla_run. */
@@ -528,7 +536,7 @@ typedef struct mla_append_args {
     int32_t reserved; /* must be 0 */
 } mla_append_args;
 
-/* Appends as said above. args: read. */
+/* Appends as said above. args: read, and what it points to; kv_pool is written. */
 MLA_API MLA_MUST_CHECK mla_status mla_append(const mla_plan *plan,
                                              const mla_append_args *args, mla_stream stream,
                                              mla_error *err);

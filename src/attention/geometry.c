@@ -10,7 +10,8 @@ enum { ROPE_UNIT = 16, PAGE_UNIT = 16, STRIDE_UNIT = 16 };
 
 size_t mla_kv_row_bytes(mla_kv_format format, int32_t latent_dim, int32_t rope_dim)
 {
-    if (latent_dim < 0 || rope_dim < 0) {
+    bool is_grouped = format == MLA_KV_FP8_G128;
+    if (latent_dim < 0 || rope_dim < 0 || (is_grouped && latent_dim % GROUP_UNIT != 0)) {
         return 0;
     }
     size_t latent = (size_t)latent_dim;

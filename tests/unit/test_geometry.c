@@ -149,6 +149,7 @@ static void a_row_has_the_bytes_of_its_format(void **state)
     assert_int_equal(mla_kv_row_bytes((mla_kv_format)0, 512, 64), 0);
     assert_int_equal(mla_kv_row_bytes(MLA_KV_BF16, -1, 64), 0);
     assert_int_equal(mla_kv_row_bytes(MLA_KV_BF16, 512, -1), 0);
+    assert_int_equal(mla_kv_row_bytes(MLA_KV_FP8_G128, 448, 64), 0);
 }
 
 static void requirements_follow_from_the_caps(void **state)
