@@ -13,41 +13,10 @@
 #include "attention/cpu/kernels.h"
 #include "device/cpu.h"
 #include "support/attend_case.h"
+#include "support/must.h"
+#include "support/rig.h"
 
 static const char *expected_name; /* NULL: whatever cpuid says */
-
-static void must(mla_status status, const mla_error *err)
-{
-    if (status != MLA_OK) {
-        fail_msg("%s: %s (%s)", mla_status_name(status), err->message, err->where);
-    }
-}
-
-static mla_context *context_of(uint32_t isa_mask)
-{
-    mla_error err = {MLA_OK, 0, NULL, ""};
-    mla_context_options options = MLA_INIT(mla_context_options);
-    mla_context *context = NULL;
-    options.backend = MLA_BACKEND_CPU;
-    options.num_threads = 1;
-    options.isa_mask = isa_mask;
-    must(mla_context_create(&options, &context, &err), &err);
-    return context;
-}
-
-static mla_plan *plan_of(mla_context *context, const mla_caps *caps)
-{
-    mla_error err = {MLA_OK, 0, NULL, ""};
-    mla_session *session = NULL;
-    mla_plan *plan = NULL;
-    mla_ticket ticket = 0;
-    must(mla_session_open(context, NULL, &session, &err), &err);
-    must(mla_session_add(session, caps, NULL, &ticket, &err), &err);
-    must(mla_session_prepare(session, &err), &err);
-    must(mla_session_publish(session, ticket, &plan, &err), &err);
-    mla_session_close(&session);
-    return plan;
-}
 
 static void run_and_judge(mla_plan *plan, const attend_case *c)
 {
@@ -95,8 +64,8 @@ static void expect_level(uint32_t isa_mask, const char *name)
         .rows = {1},
     };
     attend_case_build(&c, &random);
-    mla_context *context = context_of(isa_mask);
-    mla_plan *plan = plan_of(context, &c.caps);
+    mla_context *context = rig_context_of_isa(1, isa_mask);
+    mla_plan *plan = rig_plan(context, &c.caps);
     char text[TEXT_BYTES];
     mla_plan_describe(plan, text, sizeof text, NULL);
     print_message("%s\n", text);
@@ -105,7 +74,8 @@ static void expect_level(uint32_t isa_mask, const char *name)
     assert_int_equal(text[4 + strlen(name)], ' ');
     run_and_judge(plan, &c);
     mla_plan_release(&plan);
-    must(mla_context_destroy(&context, NULL), &(mla_error){MLA_OK, 0, NULL, ""});
+    mla_error err = {MLA_OK, 0, NULL, ""};
+    must(mla_context_destroy(&context, &err), &err);
     attend_case_drop(&c);
 }
 

@@ -136,7 +136,7 @@ static void prepare_alone(demo *opened, int32_t max_sequences)
                            .max_sequences = max_sequences,
                            .max_context_tokens = 1024,
                            .num_pages = 64};
-    demo_check(model_prepare(opened->model, &limits, &err), &err);
+    must(model_prepare(opened->model, &limits, &err), &err);
 }
 
 static void make_table(int32_t first, int32_t table[16])
@@ -176,7 +176,7 @@ static void logits_are_the_references_in_both_forms(void **state)
                          .block_table = table,
                          .logits = logits,
                          .is_every_row = true};
-    demo_check(model_prefill(opened.model, &chunk, &err), &err);
+    must(model_prefill(opened.model, &chunk, &err), &err);
     check_logits("prefill", logits, &expected);
     make_table(40, table);
     for (int32_t i = 0; i < num; i++) {
@@ -186,7 +186,7 @@ static void logits_are_the_references_in_both_forms(void **state)
                            .positions = &position,
                            .block_tables = tables,
                            .logits = logits + (size_t)i * (size_t)expected.dims[1]};
-        demo_check(model_decode(opened.model, &step, &err), &err);
+        must(model_decode(opened.model, &step, &err), &err);
     }
     check_logits("decode", logits, &expected);
     free(logits);

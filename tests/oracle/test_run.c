@@ -16,7 +16,9 @@
 #include "device/cpu.h"
 #include "support/attend_case.h"
 #include "support/levels.h"
+#include "support/must.h"
 #include "support/pairwise.h"
+#include "support/rig.h"
 
 enum { WORST_SEEN = 30 /* |error| / (u A) of ordinary scores: see test_attend.c */ };
 
@@ -59,13 +61,6 @@ static const int32_t num_values[NUM_FACTORS] = {
     NUM(shapes),  NUM(paddings), NUM(thread_counts)};
 
 static uint32_t isa;
-
-static void must(mla_status status, const mla_error *err)
-{
-    if (status != MLA_OK) {
-        fail_msg("%s: %s (%s)", mla_status_name(status), err->message, err->where);
-    }
-}
 
 /* The oracle takes a second for a few thousand keys of 128 heads: few rows there. */
 static int32_t affordable(int32_t rows, const attend_case *c)
@@ -117,20 +112,6 @@ static attend_case case_of(const unsigned char *row, rng *random)
     return c;
 }
 
-static mla_plan *plan_of(mla_context *context, const mla_caps *caps)
-{
-    mla_error err = {MLA_OK, 0, NULL, ""};
-    mla_session *session = NULL;
-    mla_plan *plan = NULL;
-    mla_ticket ticket = 0;
-    must(mla_session_open(context, NULL, &session, &err), &err);
-    must(mla_session_add(session, caps, NULL, &ticket, &err), &err);
-    must(mla_session_prepare(session, &err), &err);
-    must(mla_session_publish(session, ticket, &plan, &err), &err);
-    mla_session_close(&session);
-    return plan;
-}
-
 typedef struct outputs_of_run {
     fenced out, lse, workspace;
 } outputs_of_run;
@@ -139,13 +120,8 @@ typedef struct outputs_of_run {
 static outputs_of_run run_case(const attend_case *c, int32_t num_threads)
 {
     mla_error err = {MLA_OK, 0, NULL, ""};
-    mla_context_options options = MLA_INIT(mla_context_options);
-    mla_context *context = NULL;
-    options.backend = MLA_BACKEND_CPU;
-    options.num_threads = num_threads;
-    options.isa_mask = isa;
-    must(mla_context_create(&options, &context, &err), &err);
-    mla_plan *plan = plan_of(context, &c->caps);
+    mla_context *context = rig_context_of_isa(num_threads, isa);
+    mla_plan *plan = rig_plan(context, &c->caps);
     mla_requirements need = MLA_INIT(mla_requirements);
     must(mla_plan_requirements(plan, &need, &err), &err);
     outputs_of_run to = {fenced_take(need.output.bytes, 0xff),

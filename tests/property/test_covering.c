@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "support/covering.h"
+#include "support/pairwise.h"
 #include "support/rig.h"
 
 enum {
@@ -39,13 +39,13 @@ static const int rows[] = {1, 3, 20};
 static const int paddings[] = {0, 192};
 
 #define NUM(values) ((int)(sizeof(values) / sizeof(values)[0]))
-static const int num_values[NUM_FACTORS] = {
+static const int32_t num_values[NUM_FACTORS] = {
     [LENGTH] = NUM(lengths),  [HEADS] = NUM(heads),   [PAGE] = NUM(pages),
     [FORMAT] = NUM(formats),  [QUERY] = NUM(queries), [OUTPUT] = NUM(outputs),
     [WIDTH] = NUM(widths),    [MASK] = NUM(masks),    [ROWS] = NUM(rows),
     [PADDING] = NUM(paddings)};
 
-static mla_caps caps_of(const int *value)
+static mla_caps caps_of(const unsigned char *value)
 {
     mla_caps caps = rig_caps();
     int32_t tokens = lengths[value[LENGTH]] > 100 ? lengths[value[LENGTH]] : 100;
@@ -101,7 +101,7 @@ static void replay(rig *r)
     assert_int_equal(mla_replay(r->binding, (mla_stream){NULL}, NULL), MLA_OK);
 }
 
-static void expect_invariant(const int *value, uint64_t seed)
+static void expect_invariant(const unsigned char *value, uint64_t seed)
 {
     mla_caps caps = caps_of(value);
     int32_t num_rows = caps.max_rows_per_request;
@@ -124,17 +124,16 @@ static void expect_invariant(const int *value, uint64_t seed)
 static void no_pair_of_values_breaks_the_invariance(void **state)
 {
     (void)state;
-    static covering cases;
-    covering_make(num_values, NUM_FACTORS, &cases);
-    assert_int_equal(covering_missing(&cases, num_values, NUM_FACTORS), 0);
-    rng random = rng_start("covering");
-    for (int i = 0; i < cases.num_cases; i++) {
-        expect_invariant(cases.value[i], rng_u64(&random));
+    rng random = rng_start("no_pair_of_values_breaks_the_invariance");
+    pairwise plan = pairwise_plan(NUM_FACTORS, num_values, &random);
+    assert_int_equal(pairwise_num_missing(&plan, num_values, plan.num_rows), 0);
+    assert_true(pairwise_num_missing(&plan, num_values, plan.num_rows - 1) > 0);
+    assert_true(plan.num_rows >= 130);
+    for (int32_t i = 0; i < plan.num_rows; i++) {
+        expect_invariant(plan.row[i], rng_u64(&random));
     }
-    print_message("%d cases\n", cases.num_cases);
-    assert_true(cases.num_cases >= 130);
-    cases.num_cases--; /* and the check of the covering can fail */
-    assert_true(covering_missing(&cases, num_values, NUM_FACTORS) > 0);
+    print_message("%d cases\n", plan.num_rows);
+    pairwise_drop(&plan);
 }
 
 int main(void)

@@ -1,3 +1,4 @@
+
 /* Offsets into the pool are 64-bit: pages on both sides of 2^31 and 2^32 bytes, in a pool
  * that is mapped but hardly ever touched. */
 #include <setjmp.h>
@@ -9,6 +10,7 @@
 #include <cmocka.h>
 #include <sys/mman.h>
 
+#include "support/must.h"
 #include "support/rig.h"
 
 enum { NUM_TOKENS = 40, PAGES_USED = 3 };
@@ -21,13 +23,6 @@ static mla_caps caps_of(mla_kv_format format, int64_t num_pages)
     caps.max_context_tokens = NUM_TOKENS;
     caps.table_width = PAGES_USED;
     return caps;
-}
-
-static void must(mla_status status, const mla_error *err)
-{
-    if (status != MLA_OK) {
-        fail_msg("%s", err->message);
-    }
 }
 
 /* Keys of the rig's request 0, written once more where `table` says. */

@@ -8,13 +8,6 @@
 
 #include <cmocka.h>
 
-void demo_check(mla_status status, const mla_error *err)
-{
-    if (status != MLA_OK) {
-        fail_msg("%s: %s (%s)", mla_status_name(status), err->message, err->where);
-    }
-}
-
 demo demo_load(const demo_options *options)
 {
     demo self = {0};
@@ -23,9 +16,9 @@ demo demo_load(const demo_options *options)
     context.backend = MLA_BACKEND_CPU;
     context.num_threads = options->threads;
     context.isa_mask = options->isa_mask;
-    demo_check(mla_context_create(&context, &self.context, &err), &err);
+    must(mla_context_create(&context, &self.context, &err), &err);
     const char *dir = options->dir ? options->dir : TEST_MODELS "/demo";
-    demo_check(model_load(self.context, dir, &self.model, &err), &err);
+    must(model_load(self.context, dir, &self.model, &err), &err);
     return self;
 }
 
@@ -38,7 +31,7 @@ demo demo_open(const demo_options *options)
         .max_requests = options->max_requests ? options->max_requests : 1,
         .max_context_tokens = options->max_context,
     };
-    demo_check(engine_open(self.model, &how, &self.engine, &err), &err);
+    must(engine_open(self.model, &how, &self.engine, &err), &err);
     return self;
 }
 
@@ -47,7 +40,7 @@ void demo_close(demo *self)
     mla_error err = {0};
     engine_close(&self->engine);
     model_unload(&self->model);
-    demo_check(mla_context_destroy(&self->context, &err), &err);
+    must(mla_context_destroy(&self->context, &err), &err);
 }
 
 uint64_t demo_num_allocs(const demo *self)
@@ -55,7 +48,7 @@ uint64_t demo_num_allocs(const demo *self)
     mla_memory_report report = MLA_INIT(mla_memory_report);
     mla_error err = {0};
     uint64_t num = 0;
-    demo_check(mla_context_memory(self->context, &report, &err), &err);
+    must(mla_context_memory(self->context, &report, &err), &err);
     for (int space = 0; space < MLA_NUM_SPACES; space++) {
         for (int purpose = 0; purpose < MLA_NUM_PURPOSES; purpose++) {
             num += report.cell[space][purpose].num_allocs;
@@ -128,9 +121,8 @@ void demo_generate(const demo *self, const engine_request *requests, int32_t num
     mla_error err = {0};
     assert_true(num <= DEMO_MAX_GENERATIONS);
     *out = (demo_output){0};
-    demo_check(
-        engine_generate(self->engine, requests, num, collect, out, out->results, &err),
-        &err);
+    must(engine_generate(self->engine, requests, num, collect, out, out->results, &err),
+         &err);
     for (int32_t i = 0; i < num; i++) {
         assert_int_equal(out->results[i].num_tokens, out->num[i]);
     }

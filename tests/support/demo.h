@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "engine/engine.h"
+#include "support/must.h"
 
 typedef struct demo_options {
     const char *dir;      /* NULL: models/demo */
@@ -28,9 +29,6 @@ void demo_close(demo *self);
 
 /* Allocations that the context's ledger has counted in all. */
 uint64_t demo_num_allocs(const demo *self);
-
-/* status is MLA_OK, or the test fails with the sentence of err. */
-void demo_check(mla_status status, const mla_error *err);
 
 enum { DEMO_MAX_GENERATIONS = 16, DEMO_MAX_TOKENS = 128 };
 

@@ -31,8 +31,8 @@ static token_list tokens_of_text(const demo *self, size_t bytes)
     token_list list = {0};
     mla_error err = {0};
     char *text = read_text(bytes);
-    demo_check(tokenizer_open(self->context, TEST_MODELS "/demo", &opened, &err), &err);
-    demo_check(tokenizer_encode(opened, text, bytes, TOKENIZER_PLAIN, &list, &err), &err);
+    must(tokenizer_open(self->context, TEST_MODELS "/demo", &opened, &err), &err);
+    must(tokenizer_encode(opened, text, bytes, TOKENIZER_PLAIN, &list, &err), &err);
     tokenizer_close(&opened);
     free(text);
     return list;
@@ -45,7 +45,7 @@ static double score_window(const demo *self, const int32_t *ids, int32_t num)
     mla_error err = {0};
     window[0] = model_config_of(self->model)->bos_token;
     memcpy(window + 1, ids, (size_t)num * sizeof *ids);
-    demo_check(engine_score(self->engine, window, num + 1, &nll, &err), &err);
+    must(engine_score(self->engine, window, num + 1, &nll, &err), &err);
     return nll;
 }
 

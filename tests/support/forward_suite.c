@@ -58,7 +58,7 @@ static demo prepared(int32_t threads, mla_kv_format kv)
                            .max_sequences = SEQUENCES,
                            .max_context_tokens = PAGES_EACH * MODEL_PAGE_TOKENS,
                            .num_pages = PAGES};
-    demo_check(model_prepare(opened.model, &limits, &err), &err);
+    must(model_prepare(opened.model, &limits, &err), &err);
     return opened;
 }
 
@@ -83,7 +83,7 @@ static void prefill(const demo *opened, const int32_t *table, const int32_t *pie
                              .block_table = table,
                              .logits = logits + (size_t)first * vocab,
                              .is_every_row = true};
-        demo_check(model_prefill(opened->model, &chunk, &err), &err);
+        must(model_prefill(opened->model, &chunk, &err), &err);
     }
 }
 
@@ -147,7 +147,7 @@ static void decode_some(const demo *opened, const int32_t *which, int32_t num,
                        .positions = positions,
                        .block_tables = step_tables,
                        .logits = logits};
-    demo_check(model_decode(opened->model, &step, &err), &err);
+    must(model_decode(opened->model, &step, &err), &err);
 }
 
 static void decoded_rows_do_not_depend_on_their_neighbours(void **state)
@@ -280,10 +280,10 @@ static void a_frozen_engine_runs_without_an_allocation(void **state)
     demo_output out;
     mla_error err = {0};
     double nll = 0.0;
-    demo_check(mla_context_freeze(opened.context, &err), &err);
+    must(mla_context_freeze(opened.context, &err), &err);
     uint64_t before = demo_num_allocs(&opened);
     demo_generate(&opened, requests, 3, &out);
-    demo_check(engine_score(opened.engine, prompt, 300, &nll, &err), &err);
+    must(engine_score(opened.engine, prompt, 300, &nll, &err), &err);
     assert_true(isfinite(nll) && nll > 0.0);
     assert_int_equal(demo_num_allocs(&opened), before);
     demo_close(&opened);

@@ -10,13 +10,7 @@
 #include <cmocka.h>
 
 #include "base/convert.h"
-
-static void must(mla_status status, const mla_error *err)
-{
-    if (status != MLA_OK) {
-        fail_msg("%s: %s (%s)", mla_status_name(status), err->message, err->where);
-    }
-}
+#include "support/must.h"
 
 mla_caps rig_caps(void)
 {
@@ -53,16 +47,30 @@ mla_caps rig_extend_caps(int32_t max_requests, int32_t max_rows, int32_t tokens)
     return caps;
 }
 
-mla_context *rig_context(int32_t num_threads, const mla_allocator *allocator)
+static mla_context *create(const mla_context_options *options)
 {
     mla_error err = {MLA_OK, 0, NULL, ""};
-    mla_context_options options = MLA_INIT(mla_context_options);
     mla_context *context = NULL;
+    must(mla_context_create(options, &context, &err), &err);
+    return context;
+}
+
+mla_context *rig_context(int32_t num_threads, const mla_allocator *allocator)
+{
+    mla_context_options options = MLA_INIT(mla_context_options);
     options.backend = MLA_BACKEND_CPU;
     options.num_threads = num_threads;
     options.allocator = allocator;
-    must(mla_context_create(&options, &context, &err), &err);
-    return context;
+    return create(&options);
+}
+
+mla_context *rig_context_of_isa(int32_t num_threads, uint32_t isa_mask)
+{
+    mla_context_options options = MLA_INIT(mla_context_options);
+    options.backend = MLA_BACKEND_CPU;
+    options.num_threads = num_threads;
+    options.isa_mask = isa_mask;
+    return create(&options);
 }
 
 mla_plan *rig_plan(mla_context *context, const mla_caps *caps)

@@ -32,6 +32,7 @@ mla_caps rig_caps(void);
 mla_caps rig_extend_caps(int32_t max_requests, int32_t max_rows, int32_t tokens);
 
 mla_context *rig_context(int32_t num_threads, const mla_allocator *allocator);
+mla_context *rig_context_of_isa(int32_t num_threads, uint32_t isa_mask);
 
 /* A session of its own: add, prepare, publish, close. Fails the test on any error. */
 mla_plan *rig_plan(mla_context *context, const mla_caps *caps);

@@ -150,9 +150,8 @@ static void a_receiver_ends_its_request_and_no_other(void **state)
     demo_output out;
     demo_generate(&opened, requests, 1, &out);
     assert_true(out.num[0] > 3); /* or this shows nothing */
-    demo_check(
-        engine_generate(opened.engine, requests, 2, stop_the_first, num, results, &err),
-        &err);
+    must(engine_generate(opened.engine, requests, 2, stop_the_first, num, results, &err),
+         &err);
     assert_int_equal(results[0].finish, ENGINE_CANCELLED);
     assert_int_equal(results[0].num_tokens, 3);
     assert_int_equal(num[1], out.num[0]);
