@@ -84,7 +84,7 @@ class BadInput(program.ProgramTest):
             twins = [n for n in names if header[n]["shape"] == header[names[0]]["shape"]]
             header[twins[-1]]["data_offsets"] = header[twins[0]]["data_offsets"]
         self.edit_header(change)
-        self.refuse_model()
+        self.refuse_model("overlaps")
 
     def test_a_wrong_dtype(self):
         def change(header):
