@@ -101,16 +101,6 @@ void generation_end(generation_batch *batch)
     batch->num = 0;
 }
 
-static bool is_eos(const model_config *config, int32_t token)
-{
-    for (int32_t i = 0; i < config->num_eos_tokens; i++) {
-        if (config->eos_tokens[i] == token) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool receive_token(void *user, int32_t request, int32_t token)
 {
     generation_batch *batch = user;
@@ -122,7 +112,7 @@ static bool receive_token(void *user, int32_t request, int32_t token)
         item->ids[item->num_ids++] = token;
     }
     item->is_done = item->num_ids == item->max_tokens ||
-                    is_eos(model_config_of(batch->loaded->model), token);
+                    model_config_is_eos(model_config_of(batch->loaded->model), token);
     batch->status =
         token_text_add(&item->text, batch->loaded->tokenizer, token, &batch->error);
     if (batch->status == MLA_OK && item->is_done) {

@@ -46,17 +46,6 @@ static mla_status check_request(const engine *self, const engine_request *reques
     return check_sampling(&request->sampling, err);
 }
 
-static bool is_eos(const engine *self, int32_t token)
-{
-    const model_config *config = model_config_of(self->model);
-    for (int32_t i = 0; i < config->num_eos_tokens; i++) {
-        if (config->eos_tokens[i] == token) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void finish(const generation *run, engine_slot *slot, engine_finish how)
 {
     run->results[slot->request] = (engine_result){
@@ -79,7 +68,7 @@ static void take_token(const generation *run, engine_slot *slot, const float *lo
     slot->token = token;
     slot->num_new++;
     bool goes_on = !run->on_token || run->on_token(run->user, slot->request, token);
-    if (is_eos(self, token)) {
+    if (model_config_is_eos(model_config_of(self->model), token)) {
         finish(run, slot, ENGINE_STOP);
     } else if (!goes_on) {
         finish(run, slot, ENGINE_CANCELLED);
@@ -183,7 +172,7 @@ mla_status engine_generate(engine *self, const engine_request *requests,
     for (int32_t i = 0; i < num_requests; i++) {
         mla_status status = check_request(self, &requests[i], err);
         if (status != MLA_OK) {
-            mlai_error_prefix(err, "request %d: ", i);
+            mlai_error_prefix(err, "request %d", i);
             return status;
         }
     }

@@ -214,6 +214,16 @@ static mla_status read_attention(const json_document *doc, model_config *config,
     return MLA_OK;
 }
 
+bool model_config_is_eos(const model_config *config, int32_t token)
+{
+    for (int32_t i = 0; i < config->num_eos_tokens; i++) {
+        if (config->eos_tokens[i] == token) {
+            return true;
+        }
+    }
+    return false;
+}
+
 mla_status model_config_add_eos(model_config *config, int64_t id, mla_error *err)
 {
     enum { MAX = sizeof config->eos_tokens / sizeof config->eos_tokens[0] };
@@ -223,10 +233,8 @@ mla_status model_config_add_eos(model_config *config, int64_t id, mla_error *err
     MLAI_CHECK(id < config->vocab_size, MLA_ERR_CORRUPT,
                "end token %lld is not in the vocabulary of %d", (long long)id,
                config->vocab_size);
-    for (int i = 0; i < config->num_eos_tokens; i++) {
-        if (config->eos_tokens[i] == id) {
-            return MLA_OK;
-        }
+    if (model_config_is_eos(config, (int32_t)id)) {
+        return MLA_OK;
     }
     MLAI_CHECK(config->num_eos_tokens < MAX, MLA_ERR_UNSUPPORTED,
                "end token %lld is one more than the %d that are kept", (long long)id, MAX);

@@ -53,6 +53,8 @@ typedef struct model_config {
     int32_t eos_tokens[8], num_eos_tokens; /* config and generation_config together */
 } model_config;
 
+bool model_config_is_eos(const model_config *config, int32_t token);
+
 /* Adds an end token (the tokenizer's, for instance) unless it is among them. id < 0: none,
  * nothing is done. */
 mla_status model_config_add_eos(model_config *config, int64_t id, mla_error *err);
