@@ -80,7 +80,20 @@ mla_status mlai_ledger_init(mlai_ledger *ledger, const mla_allocator *allocator,
     MLAI_CHECK(copy.alloc && copy.release, MLA_ERR_ARGUMENT,
                "an allocator needs both alloc and release");
     ledger->allocator = copy;
+    ledger->is_callers = true;
     return MLA_OK;
+}
+
+void mlai_ledger_set_source(mlai_ledger *ledger, mla_space space,
+                            const mlai_ledger_source *source)
+{
+    ledger->source[space] = *source;
+}
+
+static const mlai_ledger_source *source_of(const mlai_ledger *ledger, mla_space space)
+{
+    const mlai_ledger_source *source = &ledger->source[space];
+    return !ledger->is_callers && source->take ? source : NULL;
 }
 
 /* Reserves bytes under the space's limit before any memory is asked for, so that two
@@ -140,6 +153,18 @@ static mla_status admit(mlai_ledger *ledger, mla_space space, mla_purpose purpos
     return MLA_OK;
 }
 
+/* What a space's source says, with what it was asked for in front. */
+static mla_status obtain_from(const mlai_ledger_source *source, size_t bytes,
+                              size_t align_bytes, const char *what, void **data,
+                              mla_error *err)
+{
+    mla_status status = source->take(source->user, bytes, align_bytes, data, err);
+    if (status != MLA_OK) {
+        mlai_error_prefix(err, "%zu bytes for %s", bytes, what);
+    }
+    return status;
+}
+
 /* An eighth parameter: the seven say what is entered in the books, the last is err. */
 // NOLINTNEXTLINE(readability-function-size)
 mla_status mlai_ledger_take(mlai_ledger *ledger, mla_space space, mla_purpose purpose,
@@ -150,11 +175,21 @@ mla_status mlai_ledger_take(mlai_ledger *ledger, mla_space space, mla_purpose pu
                "%s: cannot allocate %zu bytes aligned to %zu", what, bytes, align_bytes);
     MLAI_TRY(admit(ledger, space, purpose, bytes, what, err));
     const mla_allocator *allocator = &ledger->allocator;
-    void *data = allocator->alloc(allocator->user, bytes, align_bytes, space, purpose);
-    if (!data) {
+    const mlai_ledger_source *source = source_of(ledger, space);
+    mla_status status = MLA_OK;
+    void *data = NULL;
+    if (source) {
+        status = obtain_from(source, bytes, align_bytes, what, &data, err);
+    } else {
+        data = allocator->alloc(allocator->user, bytes, align_bytes, space, purpose);
+        status = data ? MLA_OK
+                      : MLAI_FAIL(MLA_ERR_NO_MEMORY,
+                                  "out of memory: %zu bytes of %s memory for %s", bytes,
+                                  space_names[space], what);
+    }
+    if (status != MLA_OK) {
         atomic_fetch_sub(&ledger->space_now_bytes[space], bytes);
-        return MLAI_FAIL(MLA_ERR_NO_MEMORY, "out of memory: %zu bytes of %s memory for %s",
-                         bytes, space_names[space], what);
+        return status;
     }
     enter(&ledger->cell[space][purpose], bytes);
     *out = data;
@@ -181,7 +216,12 @@ void mlai_ledger_give(mlai_ledger *ledger, mla_space space, mla_purpose purpose,
         return;
     }
     const mla_allocator *allocator = &ledger->allocator;
-    allocator->release(allocator->user, data, bytes, space, purpose);
+    const mlai_ledger_source *source = source_of(ledger, space);
+    if (source) {
+        source->give(source->user, data);
+    } else {
+        allocator->release(allocator->user, data, bytes, space, purpose);
+    }
     strike(ledger, space, purpose, bytes);
 }
 

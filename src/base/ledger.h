@@ -13,8 +13,19 @@ typedef struct mlai_ledger_cell {
     _Atomic uint64_t now_bytes, peak_bytes, num_allocs, num_frees;
 } mlai_ledger_cell;
 
+/* Where the memory of a space comes from if the ledger's owner gave no allocator. take says
+ * why it failed, so that a dead device is not called short of memory. */
+typedef struct mlai_ledger_source {
+    mla_status (*take)(void *user, size_t bytes, size_t align_bytes, void **out,
+                       mla_error *err);
+    void (*give)(void *user, void *data);
+    void *user;
+} mlai_ledger_source;
+
 typedef struct mlai_ledger {
     mla_allocator allocator;
+    bool is_callers; /* the allocator, which then serves every space */
+    mlai_ledger_source source[MLA_NUM_SPACES];
     uint64_t limit_bytes; /* per space; 0: none */
     _Atomic uint64_t space_now_bytes[MLA_NUM_SPACES];
     atomic_bool is_frozen;
@@ -24,6 +35,11 @@ typedef struct mlai_ledger {
 /* allocator: read (copied); NULL: the C library's. limit_bytes per space, 0: none. */
 mla_status mlai_ledger_init(mlai_ledger *ledger, const mla_allocator *allocator,
                             uint64_t limit_bytes, mla_error *err);
+
+/* For what is not host memory. An allocator of the owner goes before it. Before the first
+ * take in that space. */
+void mlai_ledger_set_source(mlai_ledger *ledger, mla_space space,
+                            const mlai_ledger_source *source);
 
 /* align_bytes: a power of two. `what` says in errors what the memory was for:
  * "out of memory: 4096 bytes of host memory for the block table". The contents are

@@ -98,16 +98,28 @@ static json_t *describe_libraries(void)
                      is_openable(mpi));
 }
 
+/* The first CUDA device, or the sentence that says why there is none. */
+static json_t *describe_cuda(void)
+{
+    mla_device_info info = MLA_INIT(mla_device_info);
+    mla_error error = {0};
+    if (mla_query_device(MLA_BACKEND_CUDA, 0, &info, &error) != MLA_OK) {
+        return json_pack("{s:s}", "none", error.message);
+    }
+    return json_pack("{s:s, s:I, s:i}", "name", info.name, "total_bytes",
+                     (json_int_t)info.total_bytes, "num_units", (int)info.num_units);
+}
+
 static json_t *describe_all(void)
 {
     char version[32];
     (void)snprintf(version, sizeof version, "%d.%d.%d", MLA_VERSION_MAJOR,
                    MLA_VERSION_MINOR, MLA_VERSION_PATCH);
-    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "version", version,
+    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "version", version,
                      "commit", MLA_BUILD_COMMIT, "build", describe_build(), "cpu",
-                     describe_cpu(), "topology", topology_describe(), "memory",
-                     machine_memory(), "huge_pages", machine_huge_pages(), "libraries",
-                     describe_libraries());
+                     describe_cpu(), "cuda", describe_cuda(), "topology",
+                     topology_describe(), "memory", machine_memory(), "huge_pages",
+                     machine_huge_pages(), "libraries", describe_libraries());
 }
 
 int command_doctor(int argc, char **argv)

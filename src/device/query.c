@@ -3,6 +3,7 @@
 
 #include "base/sized.h"
 #include "device/cpu.h"
+#include "device/cuda/device.h"
 #include "device/host_memory.h"
 
 static void describe_cpu(mla_device_info *info)
@@ -32,12 +33,14 @@ mla_status mla_query_device(mla_backend backend, int32_t device, mla_device_info
     MLAI_CHECK(backend == MLA_BACKEND_CPU || backend == MLA_BACKEND_CUDA, MLA_ERR_ARGUMENT,
                "backend %d is none: CPU is %d and CUDA %d", (int)backend,
                (int)MLA_BACKEND_CPU, (int)MLA_BACKEND_CUDA);
-    MLAI_CHECK(backend == MLA_BACKEND_CPU, MLA_ERR_UNSUPPORTED,
-               "this build has no CUDA backend, so there is no CUDA device %d", device);
-    MLAI_CHECK(device == 0, MLA_ERR_UNSUPPORTED,
+    MLAI_CHECK(backend == MLA_BACKEND_CUDA || device == 0, MLA_ERR_UNSUPPORTED,
                "there is no CPU device %d: all CPUs together are device 0", device);
     mla_device_info full;
-    describe_cpu(&full);
+    if (backend == MLA_BACKEND_CUDA) {
+        MLAI_TRY(mlai_cuda_describe(device, &full, err));
+    } else {
+        describe_cpu(&full);
+    }
     end_name(&full, info->struct_size);
     MLAI_SIZED_FILL(mla_device_info, info, &full);
     return MLA_OK;
