@@ -8,8 +8,10 @@ import program
 class Doctor(program.ProgramTest):
     def test_json_has_every_part(self):
         found = self.answer("doctor", "--json")
-        self.assertEqual(list(found), ["version", "commit", "build", "cpu", "topology", "memory",
-                                       "huge_pages", "libraries"])
+        self.assertEqual(list(found), ["version", "commit", "build", "cpu", "cuda", "topology",
+                                       "memory", "huge_pages", "libraries"])
+        if not found["libraries"]["libcuda"]:
+            self.assertIn("libcuda.so.1", found["cuda"]["none"])
         self.assertIn("c", found["cpu"]["isa"])
         self.assertEqual(found["cpu"]["allowed_cpus"], len(os.sched_getaffinity(0)))
         self.assertEqual(set(found["libraries"]), {"libcuda", "libnvrtc", "libnccl", "libmpi"})
