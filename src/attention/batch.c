@@ -1,3 +1,4 @@
+/* batch.c - a batch against the caps of its plan: see batch.h. */
 #include "attention/batch.h"
 
 mla_status mlai_batch_check(const mlai_geometry *geometry, const mla_batch *batch,

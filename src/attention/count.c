@@ -1,3 +1,4 @@
+/* count.c - pairs, operations and bytes by counting: see count.h. */
 #include "attention/count.h"
 
 #include "attention/visibility.h"

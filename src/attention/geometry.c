@@ -1,3 +1,4 @@
+/* geometry.c - caps, field by field, and the sizes that follow: see geometry.h. */
 #include "attention/geometry.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* merge_parts.c - the merge of partials in double: see merge_parts.h. */
 #include "attention/merge_parts.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* operands.c - taking, filling and giving back priming operands: see operands.h. */
 #include "attention/operands.h"
 
 #include "base/size.h"

@@ -1,3 +1,4 @@
+/* placement.c - which rank keeps which token: see placement.h. */
 #include "attention/placement.h"
 
 int32_t mlai_placement_owner(mlai_placement placement, int64_t position)

@@ -1,3 +1,4 @@
+/* plan.c - counting users of a plan, and what it says of itself: see plan.h. */
 #include "attention/plan.h"
 
 #include <stdio.h>

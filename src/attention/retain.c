@@ -1,3 +1,4 @@
+/* retain.c - the defect on purpose: see retain.h. */
 #include "attention/retain.h"
 
 static int is_empty(const mlai_operands *operands)

@@ -1,3 +1,4 @@
+/* split.c - the length of a split: see split.h. */
 #include "attention/split.h"
 
 int64_t mlai_split_tokens(int64_t end)

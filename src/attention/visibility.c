@@ -1,3 +1,4 @@
+/* visibility.c - which keys a row sees: see visibility.h. */
 #include "attention/visibility.h"
 
 static int64_t clamp(int64_t value, int64_t low, int64_t high)

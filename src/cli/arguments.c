@@ -1,3 +1,4 @@
+/* arguments.c - argp with one line a mistake: see arguments.h. */
 #include "cli/arguments.h"
 
 #include <errno.h>

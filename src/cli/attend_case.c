@@ -1,3 +1,4 @@
+/* attend_case.c - reading and checking the files of a case: see attend_case.h. */
 #include "cli/attend_case.h"
 
 #include <math.h>

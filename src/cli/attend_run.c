@@ -1,3 +1,4 @@
+/* attend_run.c - a case becomes caps, buffers and one run: see attend_run.h. */
 #include "cli/attend_run.h"
 
 #include <string.h>

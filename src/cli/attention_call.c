@@ -1,3 +1,4 @@
+/* attention_call.c - plan, buffers and binding in one: see attention_call.h. */
 #include "cli/attention_call.h"
 
 #include "base/status.h"

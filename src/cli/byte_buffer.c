@@ -1,3 +1,4 @@
+/* byte_buffer.c - bytes that grow, in memory of the context: see byte_buffer.h. */
 #include "cli/byte_buffer.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* complain.c - one line on standard error: see complain.h. */
 #include "cli/complain.h"
 
 #include <stdarg.h>

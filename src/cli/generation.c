@@ -1,3 +1,4 @@
+/* generation.c - answers from their prompts to their last token: see generation.h. */
 #include "cli/generation.h"
 
 #include <signal.h>

@@ -1,3 +1,4 @@
+/* generation_output.c - printing answers: see generation_output.h. */
 #include "cli/generation_output.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* id_list.c - reading token ids: see id_list.h. */
 #include "cli/id_list.h"
 
 #include <stdbool.h>

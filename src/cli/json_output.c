@@ -1,3 +1,4 @@
+/* json_output.c - printing one JSON value: see json_output.h. */
 #include "cli/json_output.h"
 
 #include <math.h>

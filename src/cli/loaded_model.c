@@ -1,3 +1,4 @@
+/* loaded_model.c - opening, loading, preparing and closing a model: see loaded_model.h. */
 #include "cli/loaded_model.h"
 
 #include "base/clock.h"

@@ -1,3 +1,4 @@
+/* machine.c - memory and huge pages as the kernel tells them: see machine.h. */
 #include "cli/machine.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* memory_snapshot.c - the ledger and the process at one moment: see memory_snapshot.h. */
 #include "cli/memory_snapshot.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* memory_table.c - snapshots for people: see memory_table.h. */
 #include "cli/memory_table.h"
 
 #include <stdbool.h>

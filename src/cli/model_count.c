@@ -1,3 +1,4 @@
+/* model_count.c - operations and bytes by counting: see model_count.h. */
 #include "cli/model_count.h"
 
 enum { WEIGHT_BYTES = 2 /* bf16 */, FLOPS_PER_WEIGHT = 2 };

@@ -1,3 +1,4 @@
+/* model_options.c - --kv, --threads and --json: see model_options.h. */
 #include "cli/model_options.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* outline.c - JSON as indented text: see outline.h. */
 #include "cli/outline.h"
 
 #include <stdint.h>

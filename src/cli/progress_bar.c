@@ -1,3 +1,4 @@
+/* progress_bar.c - a bar on a terminal: see progress_bar.h. */
 #include "cli/progress_bar.h"
 
 #include <stdbool.h>

@@ -1,3 +1,4 @@
+/* prompts.c - the tokens of a prompt, and its room: see prompts.h. */
 #include "cli/prompts.h"
 
 #include <string.h>

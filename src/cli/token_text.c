@@ -1,3 +1,4 @@
+/* token_text.c - tokens to text: see token_text.h. */
 #include "cli/token_text.h"
 
 #include "base/status.h"

@@ -1,3 +1,4 @@
+/* topology.c - packages, cores and caches, by hwloc: see topology.h. */
 #include "cli/topology.h"
 
 #ifdef MLA_HAVE_HWLOC

@@ -1,3 +1,4 @@
+/* rope.c - frequencies, angles and rotations: see rope.h. */
 #include "model/rope.h"
 
 #include <math.h>

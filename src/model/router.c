@@ -1,3 +1,4 @@
+/* router.c - scores, groups, choices and weights of experts: see router.h. */
 #include "model/router.h"
 
 #include <math.h>

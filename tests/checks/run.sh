@@ -34,9 +34,9 @@ MLA_API int mla_run(const mla_error *error);
 
 #endif
 END
-    printf '#include "mla/mla.h"\n\nint mla_run(const mla_error *error)\n{\n    return error->status;\n}\n' \
+    printf '/* Runs. */\n#include "mla/mla.h"\n\nint mla_run(const mla_error *error)\n{\n    return error->status;\n}\n' \
         >src/attention/run.c
-    printf 'int main(void)\n{\n    return 0;\n}\n' >docs/example.c
+    printf '/* Ends. */\nint main(void)\n{\n    return 0;\n}\n' >docs/example.c
     { printf 'Look:\n\n```c\n' && cat docs/example.c && printf '```\n'; } >README.md
     commit 'base: the first stone'
 }
@@ -71,7 +71,7 @@ for check in format layers text banned documented headers commits readme; do
 done
 
 printf 'int  x;\n' >>src/attention/run.c
-refuses format 'run.c:7' 'two blanks'
+refuses format 'run.c:8' 'two blanks'
 
 printf '#include "attention/x.h"\n' >src/base/low.c
 refuses layers 'base may not include attention' 'an upper room'
@@ -88,6 +88,8 @@ printf 'a\302\240b\n' >docs/note.md
 refuses text 'U+00A0' 'a blank that is none'
 printf '\377\n' >docs/note.md
 refuses text 'is not UTF-8' 'bytes that are no text'
+printf 'int x;\n' >src/base/low.c
+refuses text 'low.c:1: does not open' 'a file that does not say what it is for'
 printf '/* TO%s: later */\n' DO >src/base/low.c
 refuses text 'low.c:1: has unfinished business' 'a note to do it later'
 

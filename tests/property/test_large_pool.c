@@ -1,4 +1,3 @@
-
 /* Offsets into the pool are 64-bit: pages on both sides of 2^31 and 2^32 bytes, in a pool
  * that is mapped but hardly ever touched. */
 #include <setjmp.h>

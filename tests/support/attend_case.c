@@ -1,3 +1,4 @@
+/* attend_case.c - building a hostile case and judging an answer: see attend_case.h. */
 #include "attend_case.h"
 
 #include <assert.h>

@@ -1,3 +1,4 @@
+/* demo.c - opening the demo and reading its reference: see demo.h. */
 #include "support/demo.h"
 
 #include <setjmp.h>

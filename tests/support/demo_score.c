@@ -1,3 +1,4 @@
+/* demo_score.c - the likelihood of score.txt, window by window: see demo.h. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

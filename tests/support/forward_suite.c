@@ -1,3 +1,4 @@
+/* forward_suite.c - the forward pass to the bit: see forward_suite.h. */
 #include "support/forward_suite.h"
 
 #include <math.h>

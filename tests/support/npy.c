@@ -1,3 +1,4 @@
+/* npy.c - reading npy files: see npy.h. */
 #include "support/npy.h"
 
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* rig.c - a plan and its buffers: see rig.h. */
 #include "support/rig.h"
 
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* tiny_model.c - writing a checkpoint of some kilobytes: see tiny_model.h. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

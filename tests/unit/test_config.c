@@ -1,3 +1,4 @@
+/* config.json: every key, every refusal. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* Bytes become valid UTF-8, however they are cut. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

@@ -1,3 +1,4 @@
+/* A model's directory becomes something that answers: what only the whole of it can show. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

@@ -1,3 +1,4 @@
+/* Headers of safetensors files, right and wrong. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

@@ -1,3 +1,4 @@
+/* The tensors of a checkpoint against the family's table. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

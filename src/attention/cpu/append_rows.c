@@ -1,3 +1,4 @@
+/* append_rows.c - f32 and bf16 rows become stored rows: see append_rows.h. */
 #include "attention/cpu/append_rows.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* blocks_avx2.c - scores and values of a tile in blocks of registers: see blocks_avx2.h. */
 #include "attention/cpu/blocks_avx2.h"
 
 #include <immintrin.h>

@@ -1,3 +1,4 @@
+/* fma_rate.c - the loop in portable C, and the clock around it: see fma_rate.h. */
 #include "attention/cpu/fma_rate.h"
 
 #include "base/clock.h"

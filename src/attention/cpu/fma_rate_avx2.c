@@ -1,3 +1,4 @@
+/* fma_rate_avx2.c - the loop with AVX2 and FMA: see fma_rate.h. */
 #include <immintrin.h>
 
 #include "attention/cpu/fma_rate.h"

@@ -1,3 +1,4 @@
+/* rows_avx2.c - stored numbers to f32, sixteen at a time: see rows_avx2.h. */
 #include "attention/cpu/rows_avx2.h"
 
 #include <immintrin.h>

@@ -1,3 +1,4 @@
+/* run.c - the tasks of a run, and how their partials become its result: see run.h. */
 #include "attention/cpu/run.h"
 
 #include <math.h>

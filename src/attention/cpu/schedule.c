@@ -1,3 +1,4 @@
+/* schedule.c - rows to groups, and heavy groups to one task a split: see schedule.h. */
 #include "attention/cpu/schedule.h"
 
 #include "attention/split.h"

@@ -1,3 +1,4 @@
+/* softmax_avx2.c - a step of the running softmax: see softmax_avx2.h. */
 #include "attention/cpu/softmax_avx2.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* workspace.c - offsets, checked for overflow: see workspace.h. */
 #include "attention/cpu/workspace.h"
 
 #include "base/size.h"
