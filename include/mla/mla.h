@@ -105,7 +105,7 @@ typedef enum mla_status {
 typedef struct mla_error {
     mla_status status;
     int32_t native_code; /* cudaError_t, MPI error class or errno; else 0 */
-    const char *where;   /* "src/attention/bind.c:87"; static storage */
+    const char *where;   /* "src/attention/binding.c:87"; static storage */
     char message[232];   /* one English sentence with the offending values */
 } mla_error;
 
@@ -337,7 +337,7 @@ MLA_API MLA_MUST_CHECK mla_status mla_context_freeze(mla_context *context, mla_e
 
 typedef struct mla_session mla_session; /* the unit of preparation; dies after publish */
 typedef struct mla_plan mla_plan; /* compiled launchers and constants; immutable, counted */
-typedef struct mla_comm mla_comm; /* mla_comm.h; a context-parallel group */
+typedef struct mla_comm mla_comm; /* a context-parallel group; nothing makes one yet */
 typedef int32_t mla_ticket;       /* names one request of one session */
 
 /* How far mla_session_prepare has come. */
