@@ -191,14 +191,14 @@ int32_t tokenizer_eos(const tokenizer *t)
     return t->eos;
 }
 
-static const token_text *text_of(const tokenizer *t, int32_t id)
+static const vocabulary_token *text_of(const tokenizer *t, int32_t id)
 {
     return id >= 0 && id < t->vocabulary.num_tokens ? &t->vocabulary.tokens[id] : NULL;
 }
 
 const char *tokenizer_bytes_of(const tokenizer *t, int32_t id, size_t *bytes)
 {
-    const token_text *token = text_of(t, id);
+    const vocabulary_token *token = text_of(t, id);
     bool is_there = token && token->bytes;
     *bytes = is_there ? token->num_bytes : 0;
     return is_there ? token->bytes : "";
@@ -206,6 +206,6 @@ const char *tokenizer_bytes_of(const tokenizer *t, int32_t id, size_t *bytes)
 
 bool tokenizer_is_special(const tokenizer *t, int32_t id)
 {
-    const token_text *token = text_of(t, id);
+    const vocabulary_token *token = text_of(t, id);
     return token && token->is_special;
 }

@@ -49,7 +49,7 @@ static int32_t find_text(const tokenizer *t, const char *text)
 {
     size_t bytes = strlen(text);
     for (int32_t id = 0; id < t->vocabulary.num_tokens; id++) {
-        const token_text *token = &t->vocabulary.tokens[id];
+        const vocabulary_token *token = &t->vocabulary.tokens[id];
         if (token->bytes && token->num_bytes == bytes &&
             memcmp(token->bytes, text, bytes) == 0) {
             return id;

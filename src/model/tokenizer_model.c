@@ -86,7 +86,7 @@ static mla_status add_token(tokenizer *t, const json_document *doc, const char *
         memcpy(memory, text, bytes);
         num_bytes = bytes;
     }
-    const token_text token = {
+    const vocabulary_token token = {
         .bytes = memory, .num_bytes = (uint32_t)num_bytes, .is_byte_level = is_byte_level};
     MLAI_CHECK(vocabulary_add(&t->vocabulary, id, token), MLA_ERR_CORRUPT,
                "%s: token \"%.60s\" has id %d, which another token has", doc->name, text,
@@ -121,9 +121,9 @@ static mla_status add_added(tokenizer *t, const json_document *doc, mla_error *e
 {
     for (size_t i = 0; i < t->num_added; i++) {
         const added_token *added = &t->added[i];
-        const token_text token = {.bytes = added->bytes,
-                                  .num_bytes = (uint32_t)added->num_bytes};
-        token_text *there = &t->vocabulary.tokens[added->id];
+        const vocabulary_token token = {.bytes = added->bytes,
+                                        .num_bytes = (uint32_t)added->num_bytes};
+        vocabulary_token *there = &t->vocabulary.tokens[added->id];
         if (!vocabulary_add(&t->vocabulary, added->id, token)) {
             MLAI_CHECK(there->num_bytes == added->num_bytes &&
                            memcmp(there->bytes, added->bytes, added->num_bytes) == 0,

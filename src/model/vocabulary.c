@@ -64,7 +64,7 @@ static int32_t *find_slot(const vocabulary *v, const char *bytes, size_t num_byt
 {
     size_t at = hash_bytes(bytes, num_bytes) & (v->num_slots - 1);
     for (; v->slots[at] >= 0; at = (at + 1) & (v->num_slots - 1)) {
-        const token_text *token = &v->tokens[v->slots[at]];
+        const vocabulary_token *token = &v->tokens[v->slots[at]];
         if (token->num_bytes == num_bytes && memcmp(token->bytes, bytes, num_bytes) == 0) {
             break;
         }
@@ -72,7 +72,7 @@ static int32_t *find_slot(const vocabulary *v, const char *bytes, size_t num_byt
     return &v->slots[at];
 }
 
-bool vocabulary_add(vocabulary *v, int32_t id, token_text text)
+bool vocabulary_add(vocabulary *v, int32_t id, vocabulary_token text)
 {
     if (v->tokens[id].bytes) {
         return false;

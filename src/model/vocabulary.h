@@ -9,12 +9,12 @@
 
 #include "model/arena.h"
 
-typedef struct token_text {
+typedef struct vocabulary_token {
     const char *bytes; /* NULL: no token has this id */
     uint32_t num_bytes;
     bool is_special;
     bool is_byte_level; /* made of bytes; else found as an added token only */
-} token_text;
+} vocabulary_token;
 
 typedef struct token_merge {
     int32_t left, right;
@@ -23,9 +23,9 @@ typedef struct token_merge {
 } token_merge;
 
 typedef struct vocabulary {
-    token_text *tokens; /* [num_tokens], by id */
-    int32_t num_tokens; /* the largest id + 1 */
-    int32_t *slots;     /* [num_slots]: id, or -1 */
+    vocabulary_token *tokens; /* [num_tokens], by id */
+    int32_t num_tokens;       /* the largest id + 1 */
+    int32_t *slots;           /* [num_slots]: id, or -1 */
     size_t num_slots;
     token_merge *merges; /* [num_merge_slots]; left -1: free */
     size_t num_merge_slots;
@@ -37,7 +37,7 @@ mla_status vocabulary_start(vocabulary *v, arena *from, int32_t num_tokens,
                             size_t num_merges, mla_error *err);
 
 /* text: in the arena. false where the id is taken. */
-bool vocabulary_add(vocabulary *v, int32_t id, token_text text);
+bool vocabulary_add(vocabulary *v, int32_t id, vocabulary_token text);
 
 /* A later merge of the same pair replaces the earlier. */
 void vocabulary_add_merge(vocabulary *v, token_merge added);

@@ -27,7 +27,7 @@ static void add_text(made_vocabulary *m, int32_t id, const char *a, size_t a_byt
                      MLA_OK);
     memcpy(bytes, a, a_bytes);
     memcpy((char *)bytes + a_bytes, b, b_bytes);
-    token_text text = {
+    vocabulary_token text = {
         .bytes = bytes, .num_bytes = (uint32_t)(a_bytes + b_bytes), .is_byte_level = true};
     assert_true(vocabulary_add(&m->v, id, text));
 }
@@ -37,8 +37,8 @@ static void add_random_merge(made_vocabulary *m, rng *random, int32_t *num, int3
 {
     int32_t left = (int32_t)rng_between(random, 0, *num - 1);
     int32_t right = (int32_t)rng_between(random, 0, *num - 1);
-    const token_text *a = &m->v.tokens[left];
-    const token_text *b = &m->v.tokens[right];
+    const vocabulary_token *a = &m->v.tokens[left];
+    const vocabulary_token *b = &m->v.tokens[right];
     char whole[MAX_TEXT];
     if (a->num_bytes + b->num_bytes > 12 || vocabulary_find_merge(&m->v, left, right)) {
         return;
