@@ -4,11 +4,6 @@
 #include "model/router.h"
 #include "model/state.h"
 
-static void run_nt(const model_pass *pass, gemm *jobs, int32_t num)
-{
-    gemm_run(pass->model->ops, pass->model->threads, GEMM_NT, jobs, num);
-}
-
 void mlp_run(const model_pass *pass, const mlp_weights *weights)
 {
     model *self = pass->model;
@@ -16,11 +11,11 @@ void mlp_run(const model_pass *pass, const mlp_weights *weights)
     int32_t num = pass->num_rows;
     gemm in[2] = {gemm_of_matrix(&weights->gate, act->normed, num, act->gate),
                   gemm_of_matrix(&weights->up, act->normed, num, act->up)};
-    run_nt(pass, in, 2);
+    pass_multiply(pass, in, 2);
     self->ops->silu_mul(act->gate, act->up, (size_t)num * (size_t)weights->gate.num_out);
     gemm out = gemm_of_matrix(&weights->down, act->gate, num, act->hidden);
     out.is_added = true;
-    run_nt(pass, &out, 1);
+    pass_multiply(pass, &out, 1);
 }
 
 static void route(const model_pass *pass, const layer_weights *weights)
@@ -30,7 +25,7 @@ static void route(const model_pass *pass, const layer_weights *weights)
     size_t k = (size_t)config->experts_per_token;
     gemm job =
         gemm_of_matrix(&weights->router, act->normed, pass->num_rows, act->router_logits);
-    run_nt(pass, &job, 1);
+    pass_multiply(pass, &job, 1);
     for (int32_t row = 0; row < pass->num_rows; row++) {
         router_choices out = {act->chosen + (size_t)row * k,
                               act->chosen_weights + (size_t)row * k};
@@ -94,7 +89,7 @@ static void expert_inputs(const model_pass *pass, const layer_weights *weights)
         gate->x_rows = tokens;
         up->x_rows = tokens;
     }
-    run_nt(pass, act->jobs, num_jobs);
+    pass_multiply(pass, act->jobs, num_jobs);
 }
 
 static void expert_outputs(const model_pass *pass, const layer_weights *weights)
@@ -114,7 +109,7 @@ static void expert_outputs(const model_pass *pass, const layer_weights *weights)
                            pairs_of(act, act->expert_gate, e, width), num, act->expert_out);
         down->y_rows = act->pair_index + act->expert_start[e];
     }
-    run_nt(pass, act->jobs, num_jobs);
+    pass_multiply(pass, act->jobs, num_jobs);
 }
 
 static void add_choices(const model_pass *pass)

@@ -24,11 +24,6 @@ static void add_bias(const model_pass *pass, const vector *bias, float *y)
     }
 }
 
-static void run_nt(const model_pass *pass, gemm *jobs, int32_t num)
-{
-    gemm_run(pass->model->ops, pass->model->threads, GEMM_NT, jobs, num);
-}
-
 mla_status layer_check_tokens(const model *self, const int32_t *tokens, int32_t num,
                               mla_error *err)
 {
@@ -73,15 +68,15 @@ static void project(const model_pass *pass, const layer_weights *weights)
     gemm jobs[2] = {gemm_of_matrix(&weights->kv_a, act->normed, num, act->latent)};
     if (!weights->q_a.data) {
         jobs[1] = gemm_of_matrix(&weights->q, act->normed, num, act->q);
-        run_nt(pass, jobs, 2);
+        pass_multiply(pass, jobs, 2);
     } else {
         jobs[1] = gemm_of_matrix(&weights->q_a, act->normed, num, act->q_a);
-        run_nt(pass, jobs, 2);
+        pass_multiply(pass, jobs, 2);
         add_bias(pass, &weights->q_a_bias, act->q_a);
         norm_rows(pass, act->q_a, (size_t)weights->q_a.num_out, &weights->q_a_norm,
                   self->config.latent_norm_eps, act->q_a);
         jobs[1] = gemm_of_matrix(&weights->q_b, act->q_a, num, act->q);
-        run_nt(pass, jobs + 1, 1);
+        pass_multiply(pass, jobs + 1, 1);
     }
     add_bias(pass, &weights->kv_a_bias, act->latent);
 }
@@ -144,7 +139,7 @@ void layer_finish(const model_pass *pass, int32_t layer)
     gemm out =
         gemm_of_matrix(&weights->o, self->act.attended, pass->num_rows, self->act.hidden);
     out.is_added = true;
-    run_nt(pass, &out, 1);
+    pass_multiply(pass, &out, 1);
     add_bias(pass, &weights->o_bias, self->act.hidden);
     norm_rows(pass, self->act.hidden, (size_t)self->config.hidden_size,
               &weights->post_attention_norm, self->config.rms_norm_eps, self->act.normed);
@@ -163,5 +158,5 @@ void layer_logits(const model_pass *pass, int32_t first, int32_t num, float *log
     norm_rows(&part, self->act.hidden + (size_t)first * width, width, &self->weights.norm,
               self->config.rms_norm_eps, self->act.normed);
     gemm head = gemm_of_matrix(&self->weights.lm_head, self->act.normed, num, logits);
-    run_nt(&part, &head, 1);
+    pass_multiply(&part, &head, 1);
 }

@@ -81,6 +81,12 @@ typedef struct model_pass {
     int32_t num_rows;
 } model_pass;
 
+/* Each job's rows times its weights: y = x W^T. jobs [num]. */
+static inline void pass_multiply(const model_pass *pass, gemm *jobs, int32_t num)
+{
+    gemm_run(pass->model->ops, pass->model->threads, GEMM_NT, jobs, num);
+}
+
 static inline int32_t config_head_dim(const model_config *config)
 {
     return config->qk_nope_head_dim + config->qk_rope_head_dim;
