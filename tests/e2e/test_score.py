@@ -1,5 +1,6 @@
 """`mla score` against the reference, over the first four windows."""
 import os
+import subprocess
 
 import program
 import score_file
@@ -28,6 +29,23 @@ class Score(program.ProgramTest):
         path = os.path.join(program.DATA, "score.txt")
         text = self.succeed("score", program.DEMO, path, "--max-windows", 1, "--window", 9)
         self.assertRegex(text.decode(), r"\Atokens +9\nnll +[\d.]+\nperplexity +[\d.]+\n\Z")
+
+    def test_a_terminal_gets_bars_that_go_away(self):
+        path = os.path.join(program.DATA, "score.txt")
+        ours, theirs = os.openpty()
+        command = [program.PROGRAM, "score", program.DEMO, path, "--max-windows", "2", "--window",
+                   "9"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs) as process:
+            os.close(theirs)
+            text = process.stdout.read().decode()
+        drawn = os.read(ours, 1 << 16).decode()
+        os.close(ours)
+        self.assertTrue(text.startswith("tokens "))
+        for bar in ("preparing  [################################] 1/1",
+                    "scoring    [................................] 0/2",
+                    "scoring    [################................] 1/2"):
+            self.assertIn("\r" + bar + "\x1b[K", drawn)
+        self.assertTrue(drawn.endswith("\r\x1b[K"))
 
     def test_what_cannot_be_scored_is_refused(self):
         path = os.path.join(program.DATA, "score.txt")
