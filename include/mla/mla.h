@@ -191,7 +191,7 @@ typedef struct mla_caps {
     int32_t interleave;         /* I of a comm: tokens that lie together on a rank; 0: 1  */
     int64_t max_context_tokens; /* of one request, over all ranks of the comm         */
     int64_t num_pages;          /* N                                                  */
-    int64_t page_stride_bytes;  /* 0: P rows back to back; else >= that, 16-B aligned */
+    int64_t page_stride_bytes;  /* 0: P rows back to back; that, or more and 16-B aligned */
 } mla_caps;
 
 /* Bytes of one token's row; 0 for a format that is none or dimensions it cannot have:
@@ -422,9 +422,10 @@ MLA_API MLA_MUST_CHECK mla_status mla_plan_requirements(const mla_plan *plan,
                                                         mla_requirements *out,
                                                         mla_error *err);
 
-/* One line with everything that the plan was made from:
+/* One line with everything that the plan was made from; `mla bench attention --plan` takes
+ * it and makes the plan again:
  * "cpu:avx2 verify h128 d512+64 p64 fp8_g128 q:bf16 o:bf16 b32 q64 r2 t2048 n4096 s41984
- * ctx131072 causal w0 x0.0721687824".
+ * ctx131072 causal w0 x0.0721687824", and for a comm the interleave, " i16".
  * text: filled; needed_bytes (may be NULL) counts the NUL; too small a text is truncated. */
 MLA_API void mla_plan_describe(const mla_plan *plan, char *text, size_t text_bytes,
                                size_t *needed_bytes);

@@ -9,7 +9,7 @@ static mla_status check_frozen(const mla_plan *plan, const char *what, mla_error
     if (!mlai_context_is_frozen(plan->context)) {
         return MLA_OK;
     }
-    char text[MLAI_DESCRIPTION_BYTES];
+    char text[MLAI_PLAN_LINE_BYTES];
     mla_plan_describe(plan, text, sizeof text, NULL);
     return MLAI_FAIL(MLA_ERR_FROZEN, "the context is frozen, and there is no %s of [%s]",
                      what, text);

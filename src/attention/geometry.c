@@ -123,6 +123,7 @@ static mla_status check_paging(const mla_caps *caps, mla_error *err)
     size_t page_bytes = (size_t)caps->page_tokens *
                         mla_kv_row_bytes(caps->kv_format, caps->latent_dim, caps->rope_dim);
     MLAI_CHECK(caps->page_stride_bytes == 0 ||
+                   caps->page_stride_bytes == (int64_t)page_bytes ||
                    (caps->page_stride_bytes % STRIDE_UNIT == 0 &&
                     caps->page_stride_bytes >= (int64_t)page_bytes),
                MLA_ERR_ARGUMENT,

@@ -1,9 +1,6 @@
 /* plan.c - counting users of a plan, and what it says of itself: see plan.h. */
 #include "attention/plan.h"
 
-#include <stdio.h>
-
-#include "attention/row_layout.h"
 #include "base/sized.h"
 
 mla_status mlai_plan_new(mla_context *context, const mlai_geometry *geometry,
@@ -61,47 +58,10 @@ mla_status mla_plan_requirements(const mla_plan *plan, mla_requirements *out,
     return MLA_OK;
 }
 
-static const char *mode_name(mla_mode mode)
-{
-    switch (mode) {
-    case MLA_DECODE:
-        return "decode";
-    case MLA_VERIFY:
-        return "verify";
-    case MLA_EXTEND:
-        return "extend";
-    }
-    return "?";
-}
-
-static const char *dtype_name(mla_dtype dtype)
-{
-    switch (dtype) {
-    case MLA_F32:
-        return "f32";
-    case MLA_BF16:
-        return "bf16";
-    case MLA_E4M3:
-        return "e4m3";
-    }
-    return "?";
-}
-
 size_t mlai_describe(const mla_context *context, const mla_caps *caps, char *text,
                      size_t text_bytes)
 {
-    int length = snprintf(
-        text, text_bytes,
-        "%s %s h%d d%d+%d p%d %s q:%s o:%s b%d q%d r%d t%d n%lld s%lld ctx%lld %s w%d "
-        "x%.9g",
-        context->ops->name(context), mode_name(caps->mode), caps->num_heads,
-        caps->latent_dim, caps->rope_dim, caps->page_tokens,
-        mlai_kv_format_name(caps->kv_format), dtype_name(caps->query_dtype),
-        dtype_name(caps->output_dtype), caps->max_requests, caps->max_query_rows,
-        caps->max_rows_per_request, caps->table_width, (long long)caps->num_pages,
-        (long long)caps->page_stride_bytes, (long long)caps->max_context_tokens,
-        caps->causal ? "causal" : "full", caps->window, (double)caps->softmax_scale);
-    return length < 0 ? 1 : (size_t)length + 1;
+    return mlai_plan_line_format(context->ops->name(context), caps, text, text_bytes);
 }
 
 void mla_plan_describe(const mla_plan *plan, char *text, size_t text_bytes,

@@ -4,6 +4,7 @@
 #define MLA_ATTENTION_PLAN_H
 
 #include "attention/operands.h"
+#include "attention/plan_line.h"
 
 struct mla_plan {
     mla_context *context;
@@ -16,7 +17,7 @@ struct mla_plan {
 #endif
 };
 
-enum { MLAI_WORKSPACE_ALIGN_BYTES = 64, MLAI_DESCRIPTION_BYTES = 192 };
+enum { MLAI_WORKSPACE_ALIGN_BYTES = 64 };
 
 /* One user, no launcher yet. out: owned, mla_plan_release. */
 mla_status mlai_plan_new(mla_context *context, const mlai_geometry *geometry,

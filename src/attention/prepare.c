@@ -17,7 +17,7 @@ static void report_progress(mla_session *session)
 static void log_entry(const mla_session *session, const mlai_entry *entry,
                       mla_log_level level, const char *words)
 {
-    char text[MLAI_DESCRIPTION_BYTES];
+    char text[MLAI_PLAN_LINE_BYTES];
     (void)mlai_describe(session->context, &entry->geometry.caps, text, sizeof text);
     mlai_context_log(session->context, level, "%s [%s]", words, text);
 }
@@ -159,7 +159,7 @@ static mla_status take_steps(mla_session *session, mlai_step first, mlai_step la
         for (int step = (int)first; step <= (int)last; step++) {
             mla_status status = take_step(session, (mlai_step)step, n, entry, err);
             if (status != MLA_OK) {
-                char text[MLAI_DESCRIPTION_BYTES];
+                char text[MLAI_PLAN_LINE_BYTES];
                 (void)mlai_describe(session->context, &entry->geometry.caps, text,
                                     sizeof text);
                 mlai_error_prefix(err, "%s of [%s]", steps[step].name, text);

@@ -418,7 +418,7 @@ static void a_plan_describes_itself(void **state)
     size_t needed = 0;
     mla_plan_describe(plan, text, sizeof text, &needed);
     assert_int_equal(needed, strlen(text) + 1);
-    assert_true(needed <= MLAI_DESCRIPTION_BYTES);
+    assert_true(needed <= MLAI_PLAN_LINE_BYTES);
     assert_non_null(strstr(text, " decode h4 d128+64 p16 f32 "));
     mla_plan_describe(plan, cut, sizeof cut, &needed);
     assert_int_equal(needed, strlen(text) + 1);
