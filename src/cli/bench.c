@@ -3,16 +3,22 @@
 #include <errno.h>
 #include <string.h>
 
+#include "attention/geometry.h"
 #include "base/status.h"
 #include "cli/bench.h"
 #include "cli/command.h"
 #include "cli/complain.h"
 
-enum { KEY_ROUNDS = 0x100, KEY_ISA, DEFAULT_ROUNDS = 40, MAX_ROUNDS = 100000 };
+enum { KEY_ROUNDS = 0x100, KEY_ISA, KEY_PLAN, DEFAULT_ROUNDS = 40, MAX_ROUNDS = 100000 };
 
 static const struct argp_option options[] = {
     {"rounds", KEY_ROUNDS, "N", 0, "times that all rows take turns (default 40)", 0},
     {"isa", KEY_ISA, "c|avx2", 0, "instruction set (default: the best there is)", 0},
+    {"plan", KEY_PLAN, "LINE", 0,
+     "of attention: a plan's own line instead of the built-in shapes, filled to its caps "
+     "and "
+     "checked against a double-precision reference before it is timed; again for more",
+     0},
     {0},
 };
 
@@ -30,7 +36,48 @@ static error_t parse_isa(const char *text, uint32_t *out)
     return EINVAL;
 }
 
-static error_t check_complete(const bench_options *out)
+static error_t parse_plan(const char *text, bench_options *out)
+{
+    mla_error error = {0};
+    mlai_geometry geometry;
+    mlai_plan_line line;
+    if (out->num_plans == BENCH_MAX_ROWS) {
+        (void)complain_misuse("--plan is there more than %d times", BENCH_MAX_ROWS);
+        return EINVAL;
+    }
+    mla_status status = mlai_plan_line_parse(text, strlen(text), &line, &error);
+    if (status == MLA_OK) {
+        status = mlai_geometry_of(&line.caps, &geometry, &error);
+    }
+    if (status != MLA_OK) {
+        (void)complain_misuse("--plan: %s", error.message);
+        return EINVAL;
+    }
+    out->plans[out->num_plans++] = line;
+    return 0;
+}
+
+/* One run has one instruction set: that of --isa, or of the plans. */
+static error_t check_plans(bench_options *out)
+{
+    if (out->num_plans > 0 && strcmp(out->what, "attention") != 0) {
+        (void)complain_misuse("--plan is for attention, not for a model");
+        return EINVAL;
+    }
+    for (int32_t i = 0; i < out->num_plans; i++) {
+        uint32_t isa = out->plans[i].isa;
+        uint32_t mask = isa ? isa | MLA_ISA_C : out->isa_mask;
+        if (out->isa_mask && mask != out->isa_mask) {
+            (void)complain_misuse("plan %d has another instruction set than %s", i + 1,
+                                  "--isa or the plans before it");
+            return EINVAL;
+        }
+        out->isa_mask = mask;
+    }
+    return 0;
+}
+
+static error_t check_complete(bench_options *out)
 {
     if (!out->what) {
         (void)complain_misuse("what to time is missing: attention or model");
@@ -44,7 +91,7 @@ static error_t check_complete(const bench_options *out)
         (void)complain_misuse("'%s' is one argument too many", out->model.dir);
         return EINVAL;
     }
-    return 0;
+    return check_plans(out);
 }
 
 static error_t parse(int key, char *text, struct argp_state *state)
@@ -60,6 +107,8 @@ static error_t parse(int key, char *text, struct argp_state *state)
         return arguments_integer32("--rounds", text, 1, MAX_ROUNDS, &out->num_rounds);
     case KEY_ISA:
         return parse_isa(text, &out->isa_mask);
+    case KEY_PLAN:
+        return parse_plan(text, out);
     case ARGP_KEY_ARG:
         return arguments_fill(slots, 2, text);
     case ARGP_KEY_END:
@@ -92,6 +141,9 @@ static mla_status open_context(const bench_options *wanted, bench_report *report
     context.backend = MLA_BACKEND_CPU;
     context.num_threads = wanted->model.num_threads;
     context.isa_mask = wanted->isa_mask;
+    if (wanted->num_plans > 0) { /* which may ask for any amount */
+        context.memory_limit_bytes = info.free_bytes;
+    }
     return mla_context_create(&context, out, err);
 }
 
@@ -109,7 +161,8 @@ static mla_status measure(mla_context *context, const bench_options *wanted,
 int command_bench(int argc, char **argv)
 {
     static bench_report report;
-    bench_options wanted = {.model = MODEL_OPTIONS_DEFAULT, .num_rounds = DEFAULT_ROUNDS};
+    static bench_options wanted = {.model = MODEL_OPTIONS_DEFAULT,
+                                   .num_rounds = DEFAULT_ROUNDS};
     if (!arguments_parse(&bench_argp, argc, argv, &wanted)) {
         return COMMAND_MISUSED;
     }

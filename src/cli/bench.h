@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 
+#include "attention/plan_line.h"
 #include "cli/model_options.h"
 
 enum { BENCH_MAX_ROWS = 32 };
@@ -14,6 +15,8 @@ typedef struct bench_options {
     model_options model; /* dir: NULL for the demo */
     int32_t num_rounds;
     uint32_t isa_mask; /* 0: the best */
+    int32_t num_plans; /* 0: the built-in shapes of attention */
+    mlai_plan_line plans[BENCH_MAX_ROWS];
 } bench_options;
 
 /* What this machine reaches at most with these threads, the best of all rounds. */
@@ -32,6 +35,7 @@ typedef struct bench_row {
     int64_t best_ns; /* the fastest of all rounds */
     double flops, bytes;
     double tokens; /* new tokens of one call; 0: the row has no tokens_per_s */
+    char plan[MLAI_PLAN_LINE_BYTES]; /* the plan's line; "" for a model */
 } bench_row;
 
 typedef struct bench_report {
@@ -39,6 +43,7 @@ typedef struct bench_report {
     bench_limits limits;
     bench_row rows[BENCH_MAX_ROWS];
     int32_t num_rows;
+    bool shows_plans; /* in the table, too: they came by --plan */
 } bench_report;
 
 /* Fills the rows and the limits. context: of the CPU. */

@@ -5,14 +5,13 @@
 #include "attention/count.h"
 #include "base/clock.h"
 #include "base/status.h"
-#include "cli/attention_call.h"
 #include "cli/bench.h"
+#include "cli/bench_batch.h"
 #include "cli/progress_bar.h"
 
 enum {
     LATENT = 512,
     ROPE = 64,
-    WIDTH = LATENT + ROPE,
     PAGE = 64,
     CONTEXT = 4096,
     SLOTS = CONTEXT / PAGE,
@@ -21,15 +20,14 @@ enum {
 };
 #define SOFTMAX_SCALE 0.0721687824F /* 1 / sqrt(128 + 64) */
 
-/* heads, query rows a request, requests; each in the four KV formats. */
+/* Each in the four KV formats. rows: query rows a request. */
 static const struct {
-    const char *name;
     int32_t heads, rows, requests;
 } shapes[] = {
-    {"decode", 16, 1, 1},
-    {"decode", 128, 1, 1},
-    {"decode", 16, 1, MAX_REQUESTS},
-    {"verify", 16, 8, MAX_REQUESTS},
+    {16, 1, 1},
+    {128, 1, 1},
+    {16, 1, MAX_REQUESTS},
+    {16, 8, MAX_REQUESTS},
 };
 static const mla_kv_format formats[] = {MLA_KV_F32, MLA_KV_BF16, MLA_KV_FP8,
                                         MLA_KV_FP8_G128};
@@ -39,149 +37,136 @@ enum {
 };
 _Static_assert(NUM_SHAPES *NUM_FORMATS <= BENCH_MAX_ROWS, "every row has its place");
 
-static const float kv_scale = 0.015625F;
-
-static mla_caps caps_of(const bench_row *row)
+static mla_caps caps_of(int shape, mla_kv_format format)
 {
+    int32_t rows = shapes[shape].rows;
+    int32_t requests = shapes[shape].requests;
     mla_caps caps = MLA_INIT(mla_caps);
-    caps.mode = row->rows > 1 ? MLA_VERIFY : MLA_DECODE;
-    caps.kv_format = row->kv_format;
+    caps.mode = rows > 1 ? MLA_VERIFY : MLA_DECODE;
+    caps.kv_format = format;
     caps.query_dtype = MLA_F32;
     caps.output_dtype = MLA_F32;
-    caps.num_heads = row->heads;
+    caps.num_heads = shapes[shape].heads;
     caps.latent_dim = LATENT;
     caps.rope_dim = ROPE;
     caps.page_tokens = PAGE;
     caps.causal = 1;
     caps.softmax_scale = SOFTMAX_SCALE;
-    caps.max_requests = row->requests;
-    caps.max_query_rows = row->rows * row->requests;
-    caps.max_rows_per_request = row->rows;
+    caps.max_requests = requests;
+    caps.max_query_rows = rows * requests;
+    caps.max_rows_per_request = rows;
     caps.table_width = SLOTS;
     caps.max_context_tokens = CONTEXT;
-    caps.num_pages = (int64_t)SLOTS * row->requests;
+    caps.num_pages = (int64_t)SLOTS * requests;
     return caps;
 }
 
-/* Values in [-1, 1) without a pattern that a kernel could profit from. */
-static void fill_noise(float *out, size_t num, uint32_t *state)
+static const char *name_of(mla_mode mode)
 {
-    for (size_t i = 0; i < num; i++) {
-        *state = *state * 1664525U + 1013904223U;
-        out[i] = (float)(int32_t)*state * 0x1p-31F;
-    }
+    return mode == MLA_DECODE ? "decode" : mode == MLA_VERIFY ? "verify" : "extend";
 }
 
-static mla_status fill_pool(const attention_call *call, int64_t num_pages,
-                            const float *scale, mla_error *err)
+static bench_row row_of(const bench_batch *batch)
 {
-    static float rows[PAGE * WIDTH];
-    uint32_t state = 1;
-    for (int64_t page = 0; page < num_pages; page++) {
-        fill_noise(rows, sizeof rows / sizeof rows[0], &state);
-        MLAI_TRY(attention_call_append(call, rows, WIDTH * sizeof(float), page * PAGE, PAGE,
-                                       scale, err));
-    }
-    return MLA_OK;
+    const mla_caps *caps = &batch->caps;
+    mlai_attention_count count =
+        mlai_attention_count_of(caps, caps->max_requests, batch->call.context_lens.data,
+                                batch->call.query_starts.data);
+    bench_row row = {
+        .name = name_of(caps->mode),
+        .heads = caps->num_heads,
+        .rows = batch->most_rows,
+        .requests = caps->max_requests,
+        .context = caps->max_context_tokens,
+        .kv_format = caps->kv_format,
+        .flops = count.flops,
+        .bytes = count.bytes,
+    };
+    mla_plan_describe(batch->call.plan, row.plan, sizeof row.plan, NULL);
+    return row;
 }
 
-/* Pages lie in the pool in another order than in the table. */
-static void fill_batch(const attention_call *call, const bench_row *row)
+static mla_status run_once(const bench_batch *batch, mla_error *err)
 {
-    enum { STRIDE = 29 }; /* odd: each page once, as the number of pages is a power of 2 */
-    int32_t *table = call->block_table.data;
-    int32_t *lens = call->context_lens.data;
-    int32_t *starts = call->query_starts.data;
-    int32_t num_pages = SLOTS * row->requests;
-    uint32_t state = 2;
-    for (int32_t i = 0; i < num_pages; i++) {
-        table[i] = i * STRIDE % num_pages;
-    }
-    for (int32_t i = 0; i < row->requests; i++) {
-        lens[i] = CONTEXT;
-        starts[i + 1] = (i + 1) * row->rows;
-    }
-    starts[0] = 0;
-    fill_noise(call->query.data, call->query.bytes / sizeof(float), &state);
+    return mla_run(batch->call.binding, &batch->batch, (mla_stream){NULL}, err);
 }
 
-static void count_work(const attention_call *call, const mla_caps *caps, bench_row *row)
+static mla_status time_row(const bench_batch *batch, bench_row *row, mla_error *err)
 {
-    mlai_attention_count count = mlai_attention_count_of(
-        caps, row->requests, call->context_lens.data, call->query_starts.data);
-    row->flops = count.flops;
-    row->bytes = count.bytes;
-}
-
-static mla_status open_row(attention_call *call, bench_row *row, mla_error *err)
-{
-    const float *scale = row->kv_format == MLA_KV_FP8 ? &kv_scale : NULL;
-    mla_caps caps = caps_of(row);
-    MLAI_TRY(attention_call_plan(call, &caps, err));
-    MLAI_TRY(fill_pool(call, caps.num_pages, scale, err));
-    fill_batch(call, row);
-    count_work(call, &caps, row);
-    return attention_call_bind(call, scale, NULL, err);
-}
-
-static mla_status time_row(const attention_call *call, bench_row *row, mla_error *err)
-{
-    mla_batch batch = MLA_INIT(mla_batch);
-    batch.num_requests = row->requests;
-    batch.num_query_rows = row->rows * row->requests;
-    batch.max_context_tokens = CONTEXT;
     for (int i = 0; i < REPEATS; i++) {
         int64_t begin_ns = mlai_now_ns();
-        MLAI_TRY(mla_run(call->binding, &batch, (mla_stream){NULL}, err));
+        MLAI_TRY(run_once(batch, err));
         bench_keep_best(row, mlai_now_ns() - begin_ns);
     }
     return MLA_OK;
 }
 
-static mla_status run_rounds(const attention_call *calls, const bench_probe *probe,
+static mla_status run_rounds(const bench_batch *batches, const bench_probe *probe,
                              int32_t num_rounds, bench_report *report, mla_error *err)
 {
     for (int32_t round = 0; round < num_rounds; round++) {
         progress_bar_draw("timing", round, num_rounds);
         for (int32_t i = 0; i < report->num_rows; i++) {
             bench_probe_measure(probe, &report->limits);
-            MLAI_TRY(time_row(&calls[i], &report->rows[i], err));
+            MLAI_TRY(time_row(&batches[i], &report->rows[i], err));
         }
     }
     return MLA_OK;
 }
 
-static void list_rows(bench_report *report)
+static mla_status open_shapes(mla_context *context, bench_batch *batches,
+                              bench_report *report, mla_error *err)
 {
     for (int i = 0; i < NUM_SHAPES * NUM_FORMATS; i++) {
-        report->rows[report->num_rows++] = (bench_row){
-            .name = shapes[i / NUM_FORMATS].name,
-            .heads = shapes[i / NUM_FORMATS].heads,
-            .rows = shapes[i / NUM_FORMATS].rows,
-            .requests = shapes[i / NUM_FORMATS].requests,
-            .context = CONTEXT,
-            .kv_format = formats[i % NUM_FORMATS],
-        };
+        mla_caps caps = caps_of(i / NUM_FORMATS, formats[i % NUM_FORMATS]);
+        progress_bar_draw("preparing", i, NUM_SHAPES * NUM_FORMATS);
+        MLAI_TRY(bench_batch_open(context, &caps, &batches[i], err));
+        report->rows[report->num_rows++] = row_of(&batches[i]);
     }
+    return MLA_OK;
+}
+
+static mla_status open_plan(mla_context *context, const mla_caps *caps, bench_batch *batch,
+                            bench_report *report, mla_error *err)
+{
+    MLAI_TRY(bench_batch_open(context, caps, batch, err));
+    MLAI_TRY(run_once(batch, err));
+    MLAI_TRY(bench_batch_check(batch, err));
+    report->rows[report->num_rows++] = row_of(batch);
+    return MLA_OK;
+}
+
+static mla_status open_plans(mla_context *context, const bench_options *wanted,
+                             bench_batch *batches, bench_report *report, mla_error *err)
+{
+    report->shows_plans = true;
+    for (int32_t i = 0; i < wanted->num_plans; i++) {
+        progress_bar_draw("checking", i, wanted->num_plans);
+        mla_status status =
+            open_plan(context, &wanted->plans[i].caps, &batches[i], report, err);
+        if (status != MLA_OK) {
+            mlai_error_prefix(err, "plan %d", i + 1);
+            return status;
+        }
+    }
+    return MLA_OK;
 }
 
 mla_status bench_attention(mla_context *context, const bench_options *wanted,
                            bench_report *report, mla_error *err)
 {
-    static attention_call calls[BENCH_MAX_ROWS];
+    static bench_batch batches[BENCH_MAX_ROWS];
     bench_probe probe = {0};
     mla_status status = bench_probe_open(context, &probe, err);
-    list_rows(report);
-    for (int32_t i = 0; status == MLA_OK && i < report->num_rows; i++) {
-        progress_bar_draw("preparing", i, report->num_rows);
-        calls[i] = (attention_call){.context = context};
-        status = open_row(&calls[i], &report->rows[i], err);
+    if (status == MLA_OK) {
+        status = wanted->num_plans > 0 ? open_plans(context, wanted, batches, report, err)
+                                       : open_shapes(context, batches, report, err);
     }
     if (status == MLA_OK) {
-        status = run_rounds(calls, &probe, wanted->num_rounds, report, err);
+        status = run_rounds(batches, &probe, wanted->num_rounds, report, err);
     }
-    for (int32_t i = 0; i < report->num_rows; i++) {
-        attention_call_free(&calls[i]);
+    for (int32_t i = 0; i < BENCH_MAX_ROWS; i++) {
+        bench_batch_free(&batches[i]);
     }
     bench_probe_close(&probe);
     progress_bar_clear();

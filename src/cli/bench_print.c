@@ -44,6 +44,10 @@ static json_t *row_of(const bench_report *report, const bench_row *row)
         json_decref(out);
         return NULL;
     }
+    if (row->plan[0] && json_object_set_new(out, "plan", json_string(row->plan)) != 0) {
+        json_decref(out);
+        return NULL;
+    }
     return out;
 }
 
@@ -81,6 +85,9 @@ static void print_row(const bench_report *report, const bench_row *row)
         (void)printf(" %10.1f", tokens_per_s_of(row));
     }
     (void)printf("\n");
+    if (report->shows_plans) {
+        (void)printf("  %s\n", row->plan);
+    }
 }
 
 static void print_table(const bench_report *report)

@@ -32,6 +32,26 @@ class Bench(program.ProgramTest):
                 flops = row["requests"] * row["heads"] * 4096 * (2 * 576 + 2 * 512)
                 self.assertAlmostEqual(row["gflops"] * row["us"] * 1e3 / flops, 1, delta=1e-2)
 
+    def test_a_plan_comes_back_from_its_line(self):
+        short = "{} h16 d128+64 p16 {} q:bf16 o:bf16 b2 q{} r{} t5 n9 ctx70 causal x0.07{}"
+        lines = [short.format("decode", "fp8_g128", 2, 1, ""),
+                 short.format("verify", "bf16", 6, 3, " w20 i4")]
+        options = [word for line in lines for word in ("--plan", line)]
+        first = self.bench("attention", *options)
+        self.assertEqual([row["name"] for row in first], ["decode", "verify"])
+        self.assertEqual([row["rows"] for row in first], [1, 3])
+        self.assertTrue(first[1]["plan"].endswith(" i4"))
+        again = [word for row in first for word in ("--plan", row["plan"])]
+        self.assertEqual([row["plan"] for row in self.bench("attention", *again)],
+                         [row["plan"] for row in first])
+        text = self.succeed("bench", "attention", "--rounds", 1, *again).decode()
+        self.assertIn("\n  " + first[0]["plan"] + "\n", text)
+
+    def test_a_line_that_is_no_plan_is_refused(self):
+        self.refuse("bench", "attention", "--plan", "decode h16 d12x", status=2,
+                    words=["d12x", "column 12"])
+        self.refuse("bench", "model", "--plan", "decode", status=2, words=["lacks"])
+
     def test_model_has_prefill_and_decode_for_1_and_8(self):
         rows = self.bench("model", program.DEMO)
         self.assertEqual({(row["name"], row["requests"]) for row in rows},

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "attention/bound.h"
 #include "attention/row_layout.h"
 #include "base/convert.h"
 
@@ -282,27 +283,14 @@ void attend_case_drop(attend_case *c)
     c->expected = (mlai_oracle_out){0};
 }
 
-/* The bound of docs/numerics.md, section by section. */
-typedef struct bound {
-    double relative; /* times A */
-    double lse;
-} bound;
-
 static const double u = 0x1p-24;
 
-static bound bound_of(const attend_case *c, attend_sums sums, double score_magnitude,
-                      double lse)
+static mlai_bound bound_of(const attend_case *c, attend_sums sums, double score_magnitude,
+                           double lse)
 {
-    double tiles = ceil((double)sums.split_tokens / 64);
-    double merges = sums.num_merges;
-    double chain = width_of(c) / 8.0 + 9; /* roundings on the way to a score */
-    double size = score_magnitude + log((double)sums.split_tokens * (merges + 1));
-    double delta = u * (chain * score_magnitude + 2 * merges * size);
-    double count = 140 + 9 * tiles + 10 * merges;
-    return (bound){
-        .relative = expm1(2 * delta) + count * u,
-        .lse = delta + count * u + 4 * u * (fabs(lse) + 16),
-    };
+    const mlai_bound_terms terms = {width_of(c), sums.split_tokens, sums.num_merges,
+                                    score_magnitude, lse};
+    return mlai_bound_of(&terms);
 }
 
 static void note(attend_verdict *verdict, const char *what, int64_t query, int64_t column,
@@ -348,7 +336,7 @@ static void judge_query(const attend_case *c, const float *out, float lse, int64
     int64_t dim = c->caps.latent_dim;
     double ref_lse = c->expected.lse[query];
     bool is_empty = ref_lse == -HUGE_VAL;
-    bound b = bound_of(c, sums, c->expected.score_magnitude[query], ref_lse);
+    mlai_bound b = bound_of(c, sums, c->expected.score_magnitude[query], ref_lse);
     judge_value(verdict, "lse", query, 0, (double)lse, ref_lse, is_empty ? 0 : b.lse);
     for (int64_t d = 0; d < dim; d++) {
         double ref = c->expected.out[query * dim + d];
