@@ -1,3 +1,4 @@
+/* bound.c - the bound's arithmetic: see bound.h. */
 #include "attention/bound.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* plan_line.c - a line by one table of fields, for writing and for reading: see plan_line.h. */
 #include "attention/plan_line.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* bench_batch.c - a plan's buffers, filled with noise: see bench_batch.h. */
 #include "cli/bench_batch.h"
 
 #include "base/convert.h"
