@@ -38,11 +38,7 @@ static mla_status check_request(const engine *self, const engine_request *reques
     MLAI_CHECK(request->max_tokens <= context - request->num_prompt, MLA_ERR_ARGUMENT,
                "the prompt of %d tokens and %lld new ones do not fit the context of %lld",
                request->num_prompt, (long long)request->max_tokens, (long long)context);
-    for (int32_t i = 0; i < request->num_prompt; i++) {
-        MLAI_CHECK(request->prompt[i] >= 0 && request->prompt[i] < self->vocab_size,
-                   MLA_ERR_ARGUMENT, "token %d at %d is outside the vocabulary of %d",
-                   request->prompt[i], i, self->vocab_size);
-    }
+    MLAI_TRY(model_check_tokens(self->model, request->prompt, request->num_prompt, err));
     return check_sampling(&request->sampling, err);
 }
 

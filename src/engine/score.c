@@ -3,33 +3,6 @@
 
 #include "engine/state.h"
 
-static int32_t tokens_in_cell(int32_t first, int32_t num)
-{
-    int32_t room = MODEL_CHUNK_TOKENS - first % MODEL_CHUNK_TOKENS;
-    return num - first < room ? num - first : room;
-}
-
-mla_status engine_prefill(engine *self, int32_t slot, const int32_t *tokens, int32_t num,
-                          float *last_logits, mla_error *err)
-{
-    int32_t first = 0;
-    while (first < num) {
-        int32_t here = tokens_in_cell(first, num);
-        model_chunk chunk = {
-            .tokens = tokens + first,
-            .num_tokens = here,
-            .first_position = first,
-            .block_table = engine_table(self, slot),
-        };
-        if (first + here == num) {
-            chunk.logits = last_logits;
-        }
-        MLAI_TRY(model_prefill(self->model, &chunk, err));
-        first += here;
-    }
-    return MLA_OK;
-}
-
 typedef struct scored_rows {
     const engine *engine;
     const int32_t *next; /* [num_rows] the token that came after each row */
@@ -79,13 +52,9 @@ mla_status engine_score(engine *self, const int32_t *tokens, int32_t num_tokens,
     MLAI_CHECK(num_tokens >= 1 && num_tokens <= self->max_context_tokens, MLA_ERR_ARGUMENT,
                "%d tokens to score; 1 to %lld", num_tokens,
                (long long)self->max_context_tokens);
-    for (int32_t i = 0; i < num_tokens; i++) {
-        MLAI_CHECK(tokens[i] >= 0 && tokens[i] < self->vocab_size, MLA_ERR_ARGUMENT,
-                   "token %d at %d is outside the vocabulary of %d", tokens[i], i,
-                   self->vocab_size);
-    }
+    MLAI_TRY(model_check_tokens(self->model, tokens, num_tokens, err));
     for (int32_t first = 0; first < num_rows;) {
-        int32_t here = tokens_in_cell(first, num_rows);
+        int32_t here = engine_tokens_in_cell(first, num_rows);
         MLAI_TRY(score_chunk(self, tokens, first, here, err));
         for (int32_t i = 0; i < here; i++) {
             sum += self->row_nll[i];

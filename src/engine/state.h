@@ -43,6 +43,9 @@ static inline const int32_t *engine_table(const engine *self, int32_t slot)
     return self->tables + (size_t)slot * (size_t)self->table_width;
 }
 
+/* Of positions [first, num), how many lie in the cell of `first`. */
+int32_t engine_tokens_in_cell(int32_t first, int32_t num);
+
 /* Prefills tokens [0, num) of slot, cell by cell of the grid. last_logits: [vocab]. */
 mla_status engine_prefill(engine *self, int32_t slot, const int32_t *tokens, int32_t num,
                           float *last_logits, mla_error *err);

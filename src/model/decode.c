@@ -21,7 +21,7 @@ static mla_status check_step(const model *self, const model_step *step, mla_erro
         MLAI_TRY(layer_check_pages(self, step->block_tables[i],
                                    step->positions[i] / MODEL_PAGE_TOKENS + 1, err));
     }
-    return layer_check_tokens(self, step->tokens, step->num_sequences, err);
+    return model_check_tokens(self, step->tokens, step->num_sequences, err);
 }
 
 /* Angles, slots, lengths and page tables of this step; returns the longest context. */

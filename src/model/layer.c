@@ -24,7 +24,7 @@ static void add_bias(const model_pass *pass, const vector *bias, float *y)
     }
 }
 
-mla_status layer_check_tokens(const model *self, const int32_t *tokens, int32_t num,
+mla_status model_check_tokens(const model *self, const int32_t *tokens, int32_t num,
                               mla_error *err)
 {
     for (int32_t i = 0; i < num; i++) {

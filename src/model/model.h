@@ -21,6 +21,10 @@ const model_config *model_config_of(const model *self);
 mla_status model_add_eos(model *self, int32_t id, mla_error *err);
 mla_context *model_context_of(const model *self);
 
+/* Are all of tokens [num] in the vocabulary? MLA_ERR_ARGUMENT with the first that is not. */
+mla_status model_check_tokens(const model *self, const int32_t *tokens, int32_t num,
+                              mla_error *err);
+
 typedef struct model_limits {
     mla_kv_format kv_format;
     int32_t max_sequences;      /* rows of one decode */

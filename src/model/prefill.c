@@ -19,7 +19,7 @@ static mla_status check_chunk(const model *self, const model_chunk *chunk, mla_e
                (long long)last, MODEL_CHUNK_TOKENS);
     MLAI_TRY(
         layer_check_pages(self, chunk->block_table, last / MODEL_PAGE_TOKENS + 1, err));
-    return layer_check_tokens(self, chunk->tokens, chunk->num_tokens, err);
+    return model_check_tokens(self, chunk->tokens, chunk->num_tokens, err);
 }
 
 static void place_rows(model *self, const model_chunk *chunk)

@@ -101,8 +101,6 @@ static inline int32_t config_row_dim(const model_config *config)
 void model_unprepare(model *self);
 
 /* layer.c: what both forms share. */
-mla_status layer_check_tokens(const model *self, const int32_t *tokens, int32_t num,
-                              mla_error *err);
 /* table: [num] page ids, all of which must exist. */
 mla_status layer_check_pages(const model *self, const int32_t *table, int64_t num,
                              mla_error *err);
