@@ -125,8 +125,6 @@ static void take_spaces(const search *in, added_match *match)
     }
 }
 
-/* A search, its text and its answer: no two of them belong together elsewhere. */
-// NOLINTNEXTLINE(readability-function-size)
 /* The longest token at `at`, or NULL. */
 static const added_token *token_at(const added_set *set, const search *in, size_t at)
 {

@@ -41,18 +41,13 @@ void rope_frequencies(const rope_config *config, int32_t rope_dim, double *inv_f
     }
 }
 
-static double yarn_mscale(double factor, double mscale)
-{
-    return factor <= 1.0 ? 1.0 : 0.1 * mscale * log(factor) + 1.0;
-}
-
 float rope_magnitude(const rope_config *config)
 {
     if (!config->is_yarn) {
         return 1.0F;
     }
-    return (float)(yarn_mscale(config->factor, config->mscale) /
-                   yarn_mscale(config->factor, config->mscale_all_dim));
+    return (float)(rope_m(config->factor, config->mscale) /
+                   rope_m(config->factor, config->mscale_all_dim));
 }
 
 void rope_angles(const double *inv_freq, int32_t rope_dim, float magnitude,
