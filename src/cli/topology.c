@@ -3,6 +3,7 @@
 
 #ifdef MLA_HAVE_HWLOC
 #include <hwloc.h>
+#include <unistd.h>
 
 static json_int_t count(hwloc_topology_t topology, hwloc_obj_type_t type)
 {
@@ -10,7 +11,7 @@ static json_int_t count(hwloc_topology_t topology, hwloc_obj_type_t type)
     return num > 0 ? num : 0;
 }
 
-/* "32 KiB x 2" for each kind of cache that there is. */
+/* The bytes of one and how many, for a kind of cache that there is. */
 static int add_cache(json_t *out, const char *name, hwloc_topology_t topology,
                      hwloc_obj_type_t type)
 {
@@ -49,7 +50,9 @@ json_t *topology_describe(void)
 {
     hwloc_topology_t topology;
     json_t *result = NULL;
-    if (hwloc_topology_init(&topology) != 0) {
+    /* Without it, as in a bare chroot, hwloc knows little and says so on stderr. */
+    if (access("/sys/devices/system/cpu", R_OK) != 0 ||
+        hwloc_topology_init(&topology) != 0) {
         return json_pack("{s:b}", "hwloc", 0);
     }
     result = hwloc_topology_load(topology) == 0 ? describe_loaded(topology)
