@@ -25,6 +25,8 @@ static const command commands[] = {
 };
 enum { NUM_COMMANDS = sizeof commands / sizeof commands[0] };
 
+static char help_option[] = "--help"; /* argp's only other spelling is -? */
+
 static int print_help(void)
 {
     (void)printf("usage: mla SUBCOMMAND [OPTION...]\n\n");
@@ -46,29 +48,47 @@ static int run_command(const command *found, int argc, char **argv)
 {
     static char title[32];
     (void)snprintf(title, sizeof title, "mla %s", found->name);
+    if (argc > 1 && !strcmp(argv[1], "-h")) {
+        argv[1] = help_option;
+    }
     argv[0] = title;
     complain_as(title);
     return found->run(argc, argv);
 }
 
+static int run_named(int argc, char **argv)
+{
+    for (int i = 0; i < NUM_COMMANDS; i++) {
+        if (!strcmp(argv[0], commands[i].name)) {
+            return run_command(&commands[i], argc, argv);
+        }
+    }
+    return complain_misuse("'%s' is not a subcommand; `mla help` lists them", argv[0]);
+}
+
+/* What `mla help` and `mla help SUBCOMMAND` print. */
+static int help(int argc, char **argv)
+{
+    if (argc < 2) {
+        return print_help();
+    }
+    char *asked[] = {argv[1], help_option, NULL};
+    return run_named(2, asked);
+}
+
 static int dispatch(int argc, char **argv)
 {
-    const char *name = argc > 1 ? argv[1] : "";
+    if (argc < 2) {
+        return complain_misuse("no subcommand is given; `mla help` lists them");
+    }
+    const char *name = argv[1];
     if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h")) {
-        return print_help();
+        return help(argc - 1, argv + 1);
     }
     if (!strcmp(name, "--version") || !strcmp(name, "version") || !strcmp(name, "-V")) {
         return print_version();
     }
-    for (int i = 0; i < NUM_COMMANDS; i++) {
-        if (!strcmp(name, commands[i].name)) {
-            return run_command(&commands[i], argc - 1, argv + 1);
-        }
-    }
-    if (argc > 1) {
-        return complain_misuse("'%s' is not a subcommand; `mla help` lists them", name);
-    }
-    return complain_misuse("no subcommand is given; `mla help` lists them");
+    return run_named(argc - 1, argv + 1);
 }
 
 int main(int argc, char **argv)

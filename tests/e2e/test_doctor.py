@@ -40,7 +40,10 @@ class CommandLine(program.ProgramTest):
         text = self.succeed("help").decode()
         for name in ("generate", "score", "tokenize", "attend", "memory", "doctor", "bench"):
             self.assertIn(f"\n  {name} ", text)
-            self.assertIn("Usage: mla " + name, self.succeed(name, "--help").decode())
+            options = self.succeed(name, "--help")
+            self.assertIn("Usage: mla " + name, options.decode())
+            self.assertEqual(self.succeed("help", name), options)
+            self.assertEqual(self.succeed(name, "-h"), options)
 
     def test_version_is_one_line(self):
         self.assertRegex(self.succeed("--version").decode(), r"\Amla \d+\.\d+\.\d+ \(.+\)\n\Z")
@@ -49,6 +52,7 @@ class CommandLine(program.ProgramTest):
         demo = program.DEMO
         self.refuse(status=2, words=["help"])
         self.refuse("frobnicate", status=2, words=["frobnicate"])
+        self.refuse("help", "frobnicate", status=2, words=["frobnicate"])
         self.refuse("doctor", "surplus", status=2, words=["surplus"])
         self.refuse("generate", status=2, words=["MODEL"])
         self.refuse("generate", demo, status=2, words=["--prompt"])
