@@ -82,7 +82,14 @@ static const struct argp attend_argp = {
     .doc =
         "Reads case.json, q.npy, kv.npy, block_table.npy, context_lens.npy and "
         "query_starts.npy of DIR (kv_scale.npy and query_scale.npy where the formats want "
-        "them) and writes out.npy and lse.npy there.",
+        "them) and writes out.npy and lse.npy there."
+        "\v"
+        "case.json is an object with heads (H), latent_dim (D), rope_dim (R), page_tokens "
+        "(P), kv_format (\"f32\", \"bf16\", \"fp8\", \"fp8_g128\"), query_dtype (\"f32\", "
+        "\"bf16\", \"e4m3\"), softmax_scale, causal (true, false) and window (0: none).\n"
+        "q is [Q,H,D+R] and kv [N,P,D+R], both f32, and are rounded to the formats here; a "
+        "scale is one f32; block_table [B,T], context_lens [B] and query_starts [B+1] are "
+        "int32; out is [Q,H,D] and lse [Q,H], both f32.",
 };
 
 static mla_status open_context(const attend_options *wanted, mla_context **out,

@@ -67,7 +67,8 @@ static const struct argp memory_argp = {
     .doc =
         "Loads, prepares, freezes, serves and closes the model, and prints the ledger in "
         "each phase: what each class of memory holds. `session` is transient: it rises "
-        "while preparing and is 0 ever after.",
+        "while preparing and is 0 ever after. Mapped weights and pages that nothing was "
+        "written to are named in full; the process does not hold them yet.",
     .children = children,
 };
 
