@@ -136,7 +136,8 @@ typedef struct mla_device_info {
     size_t struct_size;
     mla_backend backend;
     int32_t device;       /* CUDA ordinal; 0 for the CPU */
-    uint32_t isa_mask;    /* bits of mla_isa that this build may use here */
+    uint32_t isa_mask;    /* bits of mla_isa that the device has. A plan runs the best that
+                             this build has kernels for: mla_plan_describe names it */
     int32_t num_units;    /* SMs, or CPUs this process may run on */
     uint64_t total_bytes; /* device memory */
     uint64_t free_bytes;  /* at the time of the call; a hint only */
