@@ -284,7 +284,8 @@ typedef struct mla_context_options {
                                        No bit in common: MLA_ERR_UNSUPPORTED            */
     uint64_t memory_limit_bytes;    /* per space; 0: no limit */
     const mla_allocator *allocator; /* read (copied); NULL: built in */
-    void (*log)(void *user, mla_log_level level, const char *line); /* NULL: silent */
+    /* NULL: silent. Called on the thread of the call that has something to say. */
+    void (*log)(void *user, mla_log_level level, const char *line);
     void *log_user; /* borrowed until mla_context_destroy */
     mla_log_level log_level;
     int32_t reserved; /* must be 0 */

@@ -6,11 +6,15 @@ static mla_status check_options(const model *target, const engine_options *optio
                                 mla_error *err)
 {
     int64_t longest = model_config_of(target)->max_positions;
+    int64_t wanted = options->max_context_tokens ? options->max_context_tokens : longest;
     MLAI_CHECK(options->max_requests >= 1, MLA_ERR_ARGUMENT,
                "max_requests is %d; at least 1", options->max_requests);
-    MLAI_CHECK(options->max_context_tokens >= 0 && options->max_context_tokens <= longest,
-               MLA_ERR_ARGUMENT, "a context of %lld tokens; the model's is %lld",
-               (long long)options->max_context_tokens, (long long)longest);
+    MLAI_CHECK(wanted >= 1 && wanted <= longest, MLA_ERR_ARGUMENT,
+               "a context of %lld tokens; the model's is %lld", (long long)wanted,
+               (long long)longest);
+    MLAI_CHECK(wanted <= INT32_MAX, MLA_ERR_ARGUMENT,
+               "a context of %lld tokens; there are %d at most", (long long)wanted,
+               INT32_MAX);
     return MLA_OK;
 }
 

@@ -207,6 +207,24 @@ static void limits_that_a_model_cannot_keep_are_refused(void **state)
     demo_close(&other);
 }
 
+/* 2^38 + 320 positions have 2^32 + 5 pages: no number of 32 bits. */
+static void a_context_that_32_bits_do_not_count_is_refused(void **state)
+{
+    (void)state;
+    tiny_model huge = tiny_model_write();
+    tiny_model_patch(&huge, "config.json", "\"max_position_embeddings\": 512",
+                     "\"max_position_embeddings\": 274877907264");
+    demo other = demo_load(&(demo_options){.dir = huge.dir, .threads = 1});
+    engine_options options = {.kv_format = MLA_KV_F32, .max_requests = 1};
+    mla_error err = {0};
+    assert_int_equal(engine_open(other.model, &options, &other.engine, &err),
+                     MLA_ERR_ARGUMENT);
+    assert_string_equal(err.message,
+                        "a context of 274877907264 tokens; there are 2147483647 at most");
+    demo_close(&other);
+    tiny_model_remove(&huge);
+}
+
 static void chunks_that_break_the_rules_are_refused(void **state)
 {
     (void)state;
@@ -279,6 +297,7 @@ int main(void)
         cmocka_unit_test(no_requests_are_no_work),
         cmocka_unit_test(a_score_needs_tokens_that_fit),
         cmocka_unit_test(limits_that_a_model_cannot_keep_are_refused),
+        cmocka_unit_test(a_context_that_32_bits_do_not_count_is_refused),
         cmocka_unit_test(chunks_that_break_the_rules_are_refused),
         cmocka_unit_test(steps_that_break_the_rules_are_refused),
         cmocka_unit_test(a_model_that_is_not_prepared_does_not_run),
