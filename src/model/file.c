@@ -11,7 +11,7 @@ static mla_status open_in(const char *dir, const char *name, int *fd, mla_error 
     int at = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (at < 0) {
         return mlai_fail_errno(err, MLA_ERR_ARGUMENT, errno, MLAI_HERE,
-                               "cannot open the model directory %.120s", dir);
+                               "cannot open the directory %.120s", dir);
     }
     int file = openat(at, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     int failure = errno;

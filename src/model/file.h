@@ -1,4 +1,4 @@
-/* file.h - the files of a model directory, opened by name so that no path is ever built. */
+/* file.h - the files of a directory, opened by name so that no path is ever built. */
 #ifndef MLA_MODEL_FILE_H
 #define MLA_MODEL_FILE_H
 

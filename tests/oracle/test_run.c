@@ -6,11 +6,11 @@
 /* cmocka needs the three above */
 #include <cmocka.h>
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "attention/plan_line.h"
 #include "attention/split.h"
 #include "base/convert.h"
 #include "device/cpu.h"
@@ -172,17 +172,15 @@ static attend_sums sums_of(const attend_case *c)
     return sums;
 }
 
+/* With a line for `mla bench attention --plan`, where any device may be. */
 static void describe(const attend_case *c, int32_t number, attend_verdict verdict)
 {
-    print_message("case %d: mode %d kv %d query %d out %d h%d d%d+%d p%d stride %" PRId64
-                  " causal %d window %d scores %g len %d rows %d,%d,%d:"
+    char line[MLAI_PLAN_LINE_BYTES];
+    (void)mlai_plan_line_format("cpu", &c->caps, line, sizeof line);
+    print_message("case %d: %s, scores %g len %d rows %d,%d,%d:"
                   " worst %.1f u A, %.3f of the bound\n",
-                  number, (int)c->caps.mode, (int)c->caps.kv_format,
-                  (int)c->caps.query_dtype, (int)c->caps.output_dtype, c->caps.num_heads,
-                  c->caps.latent_dim, c->caps.rope_dim, c->caps.page_tokens,
-                  c->caps.page_stride_bytes, c->caps.causal, c->caps.window,
-                  c->logit_deviation, c->lens[0], c->rows[0], c->rows[1], c->rows[2],
-                  verdict.worst_in_u, verdict.worst_share);
+                  number, strchr(line, ' ') + 1, c->logit_deviation, c->lens[0], c->rows[0],
+                  c->rows[1], c->rows[2], verdict.worst_in_u, verdict.worst_share);
 }
 
 static attend_verdict judge_run(const attend_case *c, int32_t num_threads)
