@@ -4,31 +4,14 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-enum { KIB = 1024, TEXT_BYTES = 32 };
-
-/* "14.4 MiB"; "812 B". */
-static void write_human(uint64_t bytes, char out[TEXT_BYTES])
-{
-    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
-    double value = (double)bytes;
-    int unit = -1;
-    while (value >= KIB && unit < 3) {
-        value /= KIB;
-        unit++;
-    }
-    if (unit < 0) {
-        (void)snprintf(out, TEXT_BYTES, "%llu B", (unsigned long long)bytes);
-    } else {
-        (void)snprintf(out, TEXT_BYTES, "%.1f %s", value, units[unit]);
-    }
-}
+#include "cli/human_bytes.h"
 
 static void print_row(const char *name, uint64_t now, uint64_t peak)
 {
-    char now_text[TEXT_BYTES];
-    char peak_text[TEXT_BYTES];
-    write_human(now, now_text);
-    write_human(peak, peak_text);
+    char now_text[HUMAN_BYTES_CHARS];
+    char peak_text[HUMAN_BYTES_CHARS];
+    human_bytes_write(now, now_text);
+    human_bytes_write(peak, peak_text);
     (void)printf("  %-12s %10s %14llu    peak %10s %14llu\n", name, now_text,
                  (unsigned long long)now, peak_text, (unsigned long long)peak);
 }
@@ -41,8 +24,8 @@ static bool is_shown(const memory_snapshot *snapshot, mla_purpose purpose)
 
 void memory_table_print(const memory_snapshot *snapshot)
 {
-    char named[TEXT_BYTES];
-    char resident[TEXT_BYTES];
+    char named[HUMAN_BYTES_CHARS];
+    char resident[HUMAN_BYTES_CHARS];
     (void)printf("%s\n", snapshot->phase);
     for (int i = 0; i < MLA_NUM_PURPOSES; i++) {
         mla_purpose purpose = (mla_purpose)i;
@@ -51,15 +34,15 @@ void memory_table_print(const memory_snapshot *snapshot)
                       memory_snapshot_peak(snapshot, purpose));
         }
     }
-    write_human(snapshot->named_bytes, named);
-    write_human(snapshot->rss_bytes, resident);
+    human_bytes_write(snapshot->named_bytes, named);
+    human_bytes_write(snapshot->rss_bytes, resident);
     (void)printf("  %s are named; the process holds %s\n\n", named, resident);
     (void)fflush(stdout);
 }
 
 void memory_table_summarise(const memory_snapshot *snapshots, int num)
 {
-    char text[TEXT_BYTES];
+    char text[HUMAN_BYTES_CHARS];
     (void)printf("%-12s", "now");
     for (int i = 0; i < num; i++) {
         (void)printf(" %11s", snapshots[i].phase);
@@ -72,7 +55,7 @@ void memory_table_summarise(const memory_snapshot *snapshots, int num)
         }
         (void)printf("%-12s", mla_purpose_name(purpose));
         for (int j = 0; j < num; j++) {
-            write_human(memory_snapshot_now(&snapshots[j], purpose), text);
+            human_bytes_write(memory_snapshot_now(&snapshots[j], purpose), text);
             (void)printf(" %11s", text);
         }
         (void)printf("\n");
@@ -81,10 +64,10 @@ void memory_table_summarise(const memory_snapshot *snapshots, int num)
 
 static void print_pair(const char *what, uint64_t estimated, uint64_t measured)
 {
-    char estimated_text[TEXT_BYTES];
-    char measured_text[TEXT_BYTES];
-    write_human(estimated, estimated_text);
-    write_human(measured, measured_text);
+    char estimated_text[HUMAN_BYTES_CHARS];
+    char measured_text[HUMAN_BYTES_CHARS];
+    human_bytes_write(estimated, estimated_text);
+    human_bytes_write(measured, measured_text);
     (void)printf("%-16s %10s %14llu %10s %14llu  %s\n", what, estimated_text,
                  (unsigned long long)estimated, measured_text, (unsigned long long)measured,
                  estimated == measured ? "equal" : "different");

@@ -33,6 +33,8 @@ class Doctor(program.ProgramTest):
         text = self.succeed("doctor").decode()
         for word in ("version", "cpu", "topology", "hwloc", "libcuda"):
             self.assertIn(word, text)
+        self.assertNotRegex(text, r"(?m)[ \t]$")
+        self.assertRegex(text, r"(?m)^memory\n  total  +[0-9.]+ [KMGT]iB$")
 
 
 class CommandLine(program.ProgramTest):
