@@ -96,7 +96,8 @@ static void print_table(const bench_report *report)
     bool has_tokens = report->num_rows > 0 && report->rows[0].tokens > 0;
     (void)printf("%s, %d threads, %s, commit %s\n", report->device,
                  (int)limits->num_threads, limits->isa, MLA_BUILD_COMMIT);
-    (void)printf("limits: %.1f GFLOP/s of multiply-adds in registers, %.1f GB/s read\n\n",
+    (void)printf("limits: %.1f GFLOP/s of multiply-adds in registers, which `share` is of; "
+                 "%.1f GB/s read\n\n",
                  limits->fma_gflops, limits->read_gbps);
     (void)printf("%-8s %5s %5s %8s %7s %-9s %10s %8s %7s %7s%s\n", "name", "heads", "rows",
                  "requests", "context", "kv", "us", "GFLOP/s", "GB/s", "share",

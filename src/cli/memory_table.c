@@ -36,14 +36,14 @@ void memory_table_print(const memory_snapshot *snapshot)
     }
     human_bytes_write(snapshot->named_bytes, named);
     human_bytes_write(snapshot->rss_bytes, resident);
-    (void)printf("  %s are named; the process holds %s\n\n", named, resident);
+    (void)printf("  %s in the books; %s of the process are resident\n\n", named, resident);
     (void)fflush(stdout);
 }
 
 void memory_table_summarise(const memory_snapshot *snapshots, int num)
 {
     char text[HUMAN_BYTES_CHARS];
-    (void)printf("%-12s", "now");
+    (void)printf("%-12s", "in use");
     for (int i = 0; i < num; i++) {
         (void)printf(" %11s", snapshots[i].phase);
     }
