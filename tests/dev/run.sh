@@ -62,6 +62,20 @@ dev build
 dev build
 [ "$status" -eq 0 ] && [ ! -s "$temp/log" ] || fail 'root, everything installed'
 
+mkdir -p "$temp/repo/build/release/src"
+mla=$temp/repo/build/release/src/mla
+printf '#!/bin/sh\necho "$*" >>"%s"\n' "$temp/log" >"$mla"
+chmod +x "$mla"
+dev run
+[ "$status" -eq 0 ] && [ "$(grep -c -- . "$temp/log")" -eq 2 ] &&
+    grep -qx 'memory models/demo' "$temp/log" &&
+    [ "$(grep -o -e '--prompt ' "$temp/log" | grep -c .)" -ge 2 ] &&
+    grep -q '^generate models/demo ' "$temp/log" || fail 'run'
+: >"$temp/log"
+dev bench
+[ "$status" -eq 0 ] && [ "$(cat "$temp/log")" = "bench attention
+bench model" ] || fail 'bench'
+
 bare 1000
 stub sudo '[ "$1" = -n ] && shift && exec "$@"'
 dev build
