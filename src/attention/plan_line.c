@@ -30,35 +30,35 @@ static const name masks[] = {{"causal", 1}, {"full", 0}, {0}};
 typedef enum kind { NAMED, NUMBER, WIDE, REAL } kind;
 
 typedef struct field {
-    kind kind;
     const char *key; /* in front of a number; what to call it where it is named */
-    size_t offset;   /* in mlai_plan_line */
     const name *names;
+    size_t offset; /* in mlai_plan_line */
+    kind kind;
     bool is_optional, is_glued; /* glued: no blank in front, "+64" of "d512+64" */
 } field;
 
 #define OF(member) (offsetof(mlai_plan_line, caps) + offsetof(mla_caps, member))
 static const field fields[] = {
-    {NAMED, "a device", offsetof(mlai_plan_line, isa), devices, true, false},
-    {NAMED, "a mode", OF(mode), modes, false, false},
-    {NUMBER, "h", OF(num_heads), NULL, false, false},
-    {NUMBER, "d", OF(latent_dim), NULL, false, false},
-    {NUMBER, "+", OF(rope_dim), NULL, false, true},
-    {NUMBER, "p", OF(page_tokens), NULL, false, false},
-    {NAMED, "a KV format", OF(kv_format), kv_formats, false, false},
-    {NAMED, "q:TYPE", OF(query_dtype), queries, false, false},
-    {NAMED, "o:TYPE", OF(output_dtype), outputs, false, false},
-    {NUMBER, "b", OF(max_requests), NULL, false, false},
-    {NUMBER, "q", OF(max_query_rows), NULL, false, false},
-    {NUMBER, "r", OF(max_rows_per_request), NULL, false, false},
-    {NUMBER, "t", OF(table_width), NULL, false, false},
-    {WIDE, "n", OF(num_pages), NULL, false, false},
-    {WIDE, "s", OF(page_stride_bytes), NULL, true, false},
-    {WIDE, "ctx", OF(max_context_tokens), NULL, false, false},
-    {NAMED, "a mask", OF(causal), masks, false, false},
-    {NUMBER, "w", OF(window), NULL, true, false},
-    {REAL, "x", OF(softmax_scale), NULL, false, false},
-    {NUMBER, "i", OF(interleave), NULL, true, false},
+    {"a device", devices, offsetof(mlai_plan_line, isa), NAMED, true, false},
+    {"a mode", modes, OF(mode), NAMED, false, false},
+    {"h", NULL, OF(num_heads), NUMBER, false, false},
+    {"d", NULL, OF(latent_dim), NUMBER, false, false},
+    {"+", NULL, OF(rope_dim), NUMBER, false, true},
+    {"p", NULL, OF(page_tokens), NUMBER, false, false},
+    {"a KV format", kv_formats, OF(kv_format), NAMED, false, false},
+    {"q:TYPE", queries, OF(query_dtype), NAMED, false, false},
+    {"o:TYPE", outputs, OF(output_dtype), NAMED, false, false},
+    {"b", NULL, OF(max_requests), NUMBER, false, false},
+    {"q", NULL, OF(max_query_rows), NUMBER, false, false},
+    {"r", NULL, OF(max_rows_per_request), NUMBER, false, false},
+    {"t", NULL, OF(table_width), NUMBER, false, false},
+    {"n", NULL, OF(num_pages), WIDE, false, false},
+    {"s", NULL, OF(page_stride_bytes), WIDE, true, false},
+    {"ctx", NULL, OF(max_context_tokens), WIDE, false, false},
+    {"a mask", masks, OF(causal), NAMED, false, false},
+    {"w", NULL, OF(window), NUMBER, true, false},
+    {"x", NULL, OF(softmax_scale), REAL, false, false},
+    {"i", NULL, OF(interleave), NUMBER, true, false},
 };
 enum { NUM_FIELDS = sizeof fields / sizeof fields[0], MAX_REAL_CHARS = 31 };
 _Static_assert(sizeof(mla_mode) == sizeof(int32_t) && sizeof(mla_isa) == sizeof(int32_t),
@@ -140,8 +140,9 @@ size_t mlai_plan_line_format(const char *device, const mla_caps *caps, char *tex
                              size_t text_bytes)
 {
     const mlai_plan_line line = {.caps = *caps};
-    line_writer to = {text, text_bytes, 0};
+    line_writer to = {.text_bytes = text_bytes};
     int num = caps->interleave > 1 ? NUM_FIELDS : NUM_FIELDS - 1; /* it is the last */
+    to.text = text;
     put(&to, "%s", device);
     for (int i = 1; i < num; i++) {
         put_field(&to, &fields[i], (const char *)&line + fields[i].offset);
@@ -210,8 +211,10 @@ static const field *find_field(const line_reader *in, const char **number, int32
                 return of;
             }
         }
-        *number = of->kind == NAMED || of->is_glued ? NULL : after_key(in, of->key);
-        if (*number) {
+        const char *digits =
+            of->kind == NAMED || of->is_glued ? NULL : after_key(in, of->key);
+        if (digits) {
+            *number = digits;
             return of;
         }
     }
@@ -273,7 +276,7 @@ static mla_status read_real(line_reader *in, const field *of, const char **at,
 
 static mla_status read_word(line_reader *in, mla_error *err)
 {
-    const char *at = NULL;
+    const char *at = in->word;
     int32_t value = 0;
     const field *of = find_field(in, &at, &value);
     if (!of) {

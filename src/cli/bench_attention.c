@@ -34,8 +34,9 @@ static const mla_kv_format formats[] = {MLA_KV_F32, MLA_KV_BF16, MLA_KV_FP8,
 enum {
     NUM_SHAPES = sizeof shapes / sizeof shapes[0],
     NUM_FORMATS = sizeof formats / sizeof formats[0],
+    NUM_ROWS = NUM_SHAPES * NUM_FORMATS,
 };
-_Static_assert(NUM_SHAPES *NUM_FORMATS <= BENCH_MAX_ROWS, "every row has its place");
+_Static_assert(NUM_ROWS <= BENCH_MAX_ROWS, "every row has its place");
 
 static mla_caps caps_of(int shape, mla_kv_format format)
 {
@@ -117,9 +118,9 @@ static mla_status run_rounds(const bench_batch *batches, const bench_probe *prob
 static mla_status open_shapes(mla_context *context, bench_batch *batches,
                               bench_report *report, mla_error *err)
 {
-    for (int i = 0; i < NUM_SHAPES * NUM_FORMATS; i++) {
+    for (int i = 0; i < NUM_ROWS; i++) {
         mla_caps caps = caps_of(i / NUM_FORMATS, formats[i % NUM_FORMATS]);
-        progress_bar_draw("preparing", i, NUM_SHAPES * NUM_FORMATS);
+        progress_bar_draw("preparing", i, NUM_ROWS);
         MLAI_TRY(bench_batch_open(context, &caps, &batches[i], err));
         report->rows[report->num_rows++] = row_of(&batches[i]);
     }
