@@ -50,17 +50,6 @@ mla_status byte_buffer_reserve(byte_buffer *buffer, size_t extra, mla_error *err
                                                         : grow_to(buffer, capacity, err);
 }
 
-mla_status byte_buffer_append(byte_buffer *buffer, const void *data, size_t bytes,
-                              mla_error *err)
-{
-    MLAI_TRY(byte_buffer_reserve(buffer, bytes, err));
-    if (bytes > 0) {
-        memcpy(buffer->data + buffer->num, data, bytes);
-        buffer->num += bytes;
-    }
-    return MLA_OK;
-}
-
 static mla_status read_all(byte_buffer *buffer, int file, const char *name, mla_error *err)
 {
     for (;;) {

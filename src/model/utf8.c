@@ -73,18 +73,6 @@ uint32_t utf8_read(const char *text, size_t *length)
     return code;
 }
 
-size_t utf8_write(uint32_t code, char out[4])
-{
-    size_t bytes = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-    static const unsigned char marks[5] = {0, 0, 0xc0, 0xe0, 0xf0};
-    for (size_t i = bytes - 1; i > 0; i--) {
-        out[i] = (char)(0x80U | (code & 0x3fU));
-        code >>= 6;
-    }
-    out[0] = (char)(marks[bytes] | code);
-    return bytes;
-}
-
 size_t utf8_before(const char *text, size_t at)
 {
     do {

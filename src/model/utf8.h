@@ -25,7 +25,6 @@ size_t utf8_first_bad(const char *text, size_t bytes);
 
 /* The character at text, which is valid there; *length: its bytes. */
 uint32_t utf8_read(const char *text, size_t *length);
-size_t utf8_write(uint32_t code, char out[4]);
 
 /* The offset where the character before text[at] starts; at > 0. */
 size_t utf8_before(const char *text, size_t at);
