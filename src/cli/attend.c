@@ -1,6 +1,5 @@
 /* attend.c - `mla attend`: one attention call on the arrays of a directory. */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/status.h"
@@ -8,9 +7,10 @@
 #include "cli/attend_run.h"
 #include "cli/command.h"
 #include "cli/complain.h"
+#include "cli/isa_option.h"
 #include "cli/model_options.h"
 
-enum { KEY_ISA = 0x100, KEY_THREADS, KEY_DEVICE, MAX_PATH = 4096 };
+enum { KEY_ISA = 0x100, KEY_THREADS, KEY_DEVICE };
 
 typedef struct attend_options {
     const char *dir;
@@ -20,52 +20,37 @@ typedef struct attend_options {
 } attend_options;
 
 static const struct argp_option options[] = {
-    {"isa", KEY_ISA, "c|avx2", 0, "instruction set (default: the best there is)", 0},
+    {"isa", KEY_ISA, ISA_OPTION_WORDS, 0, ISA_OPTION_HELP, 0},
     {"threads", KEY_THREADS, "N", 0, "threads (default: all allowed CPUs)", 0},
     {"device", KEY_DEVICE, "cpu|cuda", 0, "where to run (default cpu)", 0},
     {0},
 };
 
-typedef struct word {
-    const char *name;
-    uint32_t value;
-} word;
-static const word isas[] = {{"c", MLA_ISA_C}, {"avx2", MLA_ISA_C | MLA_ISA_AVX2}, {0}};
-static const word devices[] = {{"cpu", MLA_BACKEND_CPU}, {"cuda", MLA_BACKEND_CUDA}, {0}};
-
-static error_t parse_word(const char *option, const char *text, const word *words,
-                          uint32_t *out)
+static error_t parse_device(const char *text, mla_backend *out)
 {
-    for (const word *at = words; at->name; at++) {
-        if (!strcmp(text, at->name)) {
-            *out = at->value;
-            return 0;
-        }
+    bool is_cuda = !strcmp(text, "cuda");
+    if (!is_cuda && strcmp(text, "cpu") != 0) {
+        (void)complain_misuse("--device '%s' is neither cpu nor cuda", text);
+        return EINVAL;
     }
-    (void)complain_misuse("%s '%s' is neither %s nor %s", option, text, words[0].name,
-                          words[1].name);
-    return EINVAL;
+    *out = is_cuda ? MLA_BACKEND_CUDA : MLA_BACKEND_CPU;
+    return 0;
 }
 
 static error_t parse(int key, char *text, struct argp_state *state)
 {
     attend_options *out = state->input;
     const arguments_slot slots[] = {{"DIR", &out->dir}};
-    uint32_t backend = 0;
     switch (key) {
     case ARGP_KEY_INIT:
         return arguments_begin(state);
     case KEY_ISA:
-        return parse_word("--isa", text, isas, &out->isa_mask);
+        return isa_option_parse(text, &out->isa_mask);
     case KEY_THREADS:
         return arguments_integer32("--threads", text, 1, OPTIONS_MAX_THREADS,
                                    &out->num_threads);
     case KEY_DEVICE:
-        if (parse_word("--device", text, devices, &backend) != 0) {
-            return EINVAL;
-        }
-        out->backend = (mla_backend)backend;
-        return 0;
+        return parse_device(text, &out->backend);
     case ARGP_KEY_ARG:
         return arguments_fill(slots, 1, text);
     case ARGP_KEY_END:
@@ -97,9 +82,7 @@ static mla_status open_context(const attend_options *wanted, mla_context **out,
 {
     mla_device_info info = MLA_INIT(mla_device_info);
     MLAI_TRY(mla_query_device(wanted->backend, 0, &info, err));
-    MLAI_CHECK((wanted->isa_mask & ~info.isa_mask) == 0, MLA_ERR_UNSUPPORTED,
-               "--isa avx2: this CPU or operating system lacks AVX2, FMA or F16C (%s)",
-               info.name);
+    MLAI_TRY(isa_option_check(wanted->isa_mask, &info, err));
     mla_context_options context = MLA_INIT(mla_context_options);
     context.backend = wanted->backend;
     context.num_threads = wanted->num_threads;
@@ -110,10 +93,8 @@ static mla_status open_context(const attend_options *wanted, mla_context **out,
 static mla_status write_array(const char *dir, const char *name, const npy_source *source,
                               mla_error *err)
 {
-    static char path[MAX_PATH];
-    int length = snprintf(path, sizeof path, "%s/%s", dir, name);
-    MLAI_CHECK(length < MAX_PATH, MLA_ERR_ARGUMENT, "a path of %d characters is too long",
-               length);
+    static char path[ATTEND_MAX_PATH];
+    MLAI_TRY(attend_case_path(dir, name, path, err));
     return npy_write(path, source, err);
 }
 

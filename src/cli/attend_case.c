@@ -11,12 +11,7 @@
 #include "base/status.h"
 #include "model/json.h"
 
-enum {
-    MAX_JSON_BYTES = 1 << 20,
-    MAX_PATH = 4096,
-    MAX_HEADS = 1 << 20,
-    MAX_WIDTH = 1 << 20
-};
+enum { MAX_JSON_BYTES = 1 << 20, MAX_HEADS = 1 << 20, MAX_WIDTH = 1 << 20 };
 
 /* One file of the case: its name, where it goes, its type and its number of dimensions
  * (-1: a single number, of shape [1] or []). */
@@ -45,12 +40,19 @@ static mla_status check_kind(const case_file *file, mla_error *err)
     return MLA_OK;
 }
 
+mla_status attend_case_path(const char *dir, const char *name, char out[ATTEND_MAX_PATH],
+                            mla_error *err)
+{
+    int length = snprintf(out, ATTEND_MAX_PATH, "%s/%s", dir, name);
+    MLAI_CHECK(length < ATTEND_MAX_PATH, MLA_ERR_ARGUMENT,
+               "a path of %d characters is too long", length);
+    return MLA_OK;
+}
+
 static mla_status read_file(attend_case *attend, const case_file *file, mla_error *err)
 {
-    static char path[MAX_PATH];
-    int length = snprintf(path, sizeof path, "%s/%s", attend->dir, file->name);
-    MLAI_CHECK(length < MAX_PATH, MLA_ERR_ARGUMENT, "a path of %d characters is too long",
-               length);
+    static char path[ATTEND_MAX_PATH];
+    MLAI_TRY(attend_case_path(attend->dir, file->name, path, err));
     mla_purpose purpose = file->out == &attend->kv ? MLA_FOR_KV : MLA_FOR_ACTIVATIONS;
     MLAI_TRY(npy_read(attend->context, purpose, path, file->out, err));
     return check_kind(file, err);

@@ -5,6 +5,8 @@
 
 #include "cli/npy.h"
 
+enum { ATTEND_MAX_PATH = 4096 };
+
 typedef struct attend_shape {
     int32_t heads, latent_dim, rope_dim, page_tokens; /* H, D, R, P */
     int32_t causal, window;
@@ -31,5 +33,9 @@ typedef struct attend_case {
 /* out: {.context, .dir} before; whatever the result, attend_case_free. */
 mla_status attend_case_read(attend_case *out, mla_error *err);
 void attend_case_free(attend_case *attend);
+
+/* A file of the case. MLA_ERR_ARGUMENT where its path is too long. */
+mla_status attend_case_path(const char *dir, const char *name, char out[ATTEND_MAX_PATH],
+                            mla_error *err);
 
 #endif

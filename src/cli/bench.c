@@ -8,12 +8,13 @@
 #include "cli/bench.h"
 #include "cli/command.h"
 #include "cli/complain.h"
+#include "cli/isa_option.h"
 
 enum { KEY_ROUNDS = 0x100, KEY_ISA, KEY_PLAN, DEFAULT_ROUNDS = 40, MAX_ROUNDS = 100000 };
 
 static const struct argp_option options[] = {
     {"rounds", KEY_ROUNDS, "N", 0, "times that all rows take turns (default 40)", 0},
-    {"isa", KEY_ISA, "c|avx2", 0, "instruction set (default: the best there is)", 0},
+    {"isa", KEY_ISA, ISA_OPTION_WORDS, 0, ISA_OPTION_HELP, 0},
     {"plan", KEY_PLAN, "LINE", 0,
      "of attention: a plan's own line instead of the built-in shapes, filled to its caps "
      "and "
@@ -21,20 +22,6 @@ static const struct argp_option options[] = {
      0},
     {0},
 };
-
-static error_t parse_isa(const char *text, uint32_t *out)
-{
-    if (!strcmp(text, "c")) {
-        *out = MLA_ISA_C;
-        return 0;
-    }
-    if (!strcmp(text, "avx2")) {
-        *out = MLA_ISA_C | MLA_ISA_AVX2;
-        return 0;
-    }
-    (void)complain_misuse("--isa '%s' is neither c nor avx2", text);
-    return EINVAL;
-}
 
 static error_t parse_plan(const char *text, bench_options *out)
 {
@@ -106,7 +93,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     case KEY_ROUNDS:
         return arguments_integer32("--rounds", text, 1, MAX_ROUNDS, &out->num_rounds);
     case KEY_ISA:
-        return parse_isa(text, &out->isa_mask);
+        return isa_option_parse(text, &out->isa_mask);
     case KEY_PLAN:
         return parse_plan(text, out);
     case ARGP_KEY_ARG:
@@ -133,9 +120,7 @@ static mla_status open_context(const bench_options *wanted, bench_report *report
 {
     mla_device_info info = MLA_INIT(mla_device_info);
     MLAI_TRY(mla_query_device(MLA_BACKEND_CPU, 0, &info, err));
-    MLAI_CHECK((wanted->isa_mask & ~info.isa_mask) == 0, MLA_ERR_UNSUPPORTED,
-               "--isa avx2: this CPU or operating system lacks AVX2, FMA or F16C (%s)",
-               info.name);
+    MLAI_TRY(isa_option_check(wanted->isa_mask, &info, err));
     memcpy(report->device, info.name, sizeof report->device);
     mla_context_options context = MLA_INIT(mla_context_options);
     context.backend = MLA_BACKEND_CPU;
