@@ -36,7 +36,7 @@ enum {
     NUM_FORMATS = sizeof formats / sizeof formats[0],
     NUM_ROWS = NUM_SHAPES * NUM_FORMATS,
 };
-_Static_assert(NUM_ROWS <= BENCH_MAX_ROWS, "every row has its place");
+_Static_assert((int)NUM_ROWS <= BENCH_MAX_ROWS, "every row has its place");
 
 static mla_caps caps_of(int shape, mla_kv_format format)
 {
