@@ -113,3 +113,5 @@ dev help
 [ "$status" -eq 0 ] && [ ! -s "$temp/log" ] || fail 'help installs nothing'
 dev test --some
 [ "$status" -ne 0 ] && says "dev: test takes nothing or --all, not '--some'" || fail 'test --some'
+dev bench fast
+[ "$status" -ne 0 ] && says "dev: bench takes no argument, and got 'fast'" || fail 'bench fast'
