@@ -68,7 +68,7 @@ static const struct argp memory_argp = {
         "Loads, prepares, freezes, serves and closes the model, and prints the ledger in "
         "each phase: what each class of memory holds. `session` is transient: it rises "
         "while preparing and is 0 ever after. Mapped weights and pages that nothing was "
-        "written to are named in full; the process does not hold them yet.",
+        "written to are in the books in full, and not yet resident.",
     .children = children,
 };
 
