@@ -317,12 +317,13 @@ MLA_API MLA_MUST_CHECK mla_status mla_memory_take(mla_context *context, mla_spac
                                                   size_t align_bytes, void **out,
                                                   mla_error *err);
 
-/* data: consumed; NULL is allowed. */
+/* data: consumed; NULL is allowed. With a space or purpose that mla_memory_take refuses
+ * nothing happens. */
 MLA_API void mla_memory_give(mla_context *context, mla_space space, mla_purpose purpose,
                              size_t bytes, void *data);
 
 /* Books memory that came from elsewhere (a mapped file): bytes > 0 enters it, < 0 strikes
- * it out. Same errors as mla_memory_take. */
+ * it out, and no more than was entered. Same errors as mla_memory_take. */
 MLA_API MLA_MUST_CHECK mla_status mla_memory_book(mla_context *context, mla_space space,
                                                   mla_purpose purpose, int64_t bytes,
                                                   mla_error *err);
@@ -401,7 +402,7 @@ MLA_API void mla_session_close(mla_session **session);
 
 /* -------------------------------------------------------------------- plan */
 
-/* Cannot fail. Returns plan, owned once more: mla_plan_release. */
+/* Cannot fail. Returns plan, owned once more: mla_plan_release; NULL of NULL. */
 MLA_API mla_plan *mla_plan_retain(mla_plan *plan);
 MLA_API void mla_plan_release(mla_plan **plan); /* *plan: consumed; it may be NULL */
 
@@ -428,7 +429,8 @@ MLA_API MLA_MUST_CHECK mla_status mla_plan_requirements(const mla_plan *plan,
  * it and makes the plan again:
  * "cpu:avx2 verify h128 d512+64 p64 fp8_g128 q:bf16 o:bf16 b32 q64 r2 t2048 n4096 s41984
  * ctx131072 causal w0 x0.0721687824", and for a comm the interleave, " i16".
- * text: filled; needed_bytes (may be NULL) counts the NUL; too small a text is truncated. */
+ * text: filled; needed_bytes (may be NULL) counts the NUL; too small a text is truncated.
+ * plan NULL: an empty line. */
 MLA_API void mla_plan_describe(const mla_plan *plan, char *text, size_t text_bytes,
                                size_t *needed_bytes);
 
@@ -529,7 +531,8 @@ MLA_API MLA_MUST_CHECK mla_status mla_poll(mla_binding *binding, mla_error *err)
  * saturates at +-448, infinities too; NaN stays NaN. rows:
  * [num_rows][D+R] f32 or bf16, latent already normed, rope part already rotated.
  * slots: [num_rows] int64, page * P + offset; a slot outside the pool, -1 included,
- * writes nowhere; of two rows with one slot either may stay. Same stream rules as mla_run. */
+ * writes nowhere; of two rows with one slot either may stay. kv_pool overlaps no other.
+ * Same stream rules as mla_run. */
 typedef struct mla_append_args {
     size_t struct_size;
     mla_in rows, slots, kv_scale;

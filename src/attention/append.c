@@ -51,6 +51,28 @@ static mla_status check_pool(const mlai_geometry *geometry, const mla_append_arg
                : MLA_OK;
 }
 
+/* A row is encoded from where it lies. */
+static mla_status check_apart(const char *name, mla_in in, mla_out pool, mla_error *err)
+{
+    uintptr_t begin = (uintptr_t)in.data;
+    uintptr_t pool_begin = (uintptr_t)pool.data;
+    MLAI_CHECK(in.bytes <= UINTPTR_MAX - begin && pool.bytes <= UINTPTR_MAX - pool_begin,
+               MLA_ERR_ARGUMENT,
+               "%s has %zu bytes and kv_pool %zu, more than memory reaches", name, in.bytes,
+               pool.bytes);
+    MLAI_CHECK(begin + in.bytes <= pool_begin || pool_begin + pool.bytes <= begin,
+               MLA_ERR_ARGUMENT, "%s (%zu bytes at %p) overlaps kv_pool (%zu bytes at %p)",
+               name, in.bytes, in.data, pool.bytes, pool.data);
+    return MLA_OK;
+}
+
+static mla_status check_overlap(const mla_append_args *args, mla_error *err)
+{
+    MLAI_TRY(check_apart("rows", args->rows, args->kv_pool, err));
+    MLAI_TRY(check_apart("slots", args->slots, args->kv_pool, err));
+    return check_apart("kv_scale", args->kv_scale, args->kv_pool, err);
+}
+
 mla_status mla_append(const mla_plan *plan, const mla_append_args *args, mla_stream stream,
                       mla_error *err)
 {
@@ -61,5 +83,6 @@ mla_status mla_append(const mla_plan *plan, const mla_append_args *args, mla_str
                full.reserved);
     MLAI_TRY(check_rows(&plan->geometry, &full, err));
     MLAI_TRY(check_pool(&plan->geometry, &full, err));
+    MLAI_TRY(check_overlap(&full, err));
     return plan->context->ops->append(plan->context, &plan->geometry, &full, stream, err);
 }

@@ -46,9 +46,23 @@ mla_status mla_memory_take(mla_context *context, mla_space space, mla_purpose pu
 void mla_memory_give(mla_context *context, mla_space space, mla_purpose purpose,
                      size_t bytes, void *data)
 {
-    if (context && data) {
+    if (data && check_class(context, space, purpose, NULL) == MLA_OK) {
         mlai_ledger_give(&context->ledger, space, purpose, bytes, data);
     }
+}
+
+/* Takes bytes out of what callers booked if they are there: a class also holds what was
+ * taken, and class context the library's own. */
+static bool claim_booked(mla_context *context, mla_purpose purpose, uint64_t bytes)
+{
+    _Atomic uint64_t *booked = &context->booked_bytes[purpose];
+    uint64_t now = atomic_load(booked);
+    do {
+        if (bytes > now) {
+            return false;
+        }
+    } while (!atomic_compare_exchange_weak(booked, &now, now - bytes));
+    return true;
 }
 
 mla_status mla_memory_book(mla_context *context, mla_space space, mla_purpose purpose,
@@ -57,6 +71,15 @@ mla_status mla_memory_book(mla_context *context, mla_space space, mla_purpose pu
     MLAI_TRY(check_class(context, space, purpose, err));
     MLAI_CHECK(bytes != 0 && bytes != INT64_MIN, MLA_ERR_ARGUMENT,
                "bytes is %lld, and only a change can be booked", (long long)bytes);
-    return mlai_ledger_book(&context->ledger, space, purpose, bytes,
-                            mla_purpose_name(purpose), err);
+    MLAI_CHECK(
+        bytes > 0 || claim_booked(context, purpose, (uint64_t)-bytes), MLA_ERR_ARGUMENT,
+        "bytes is %lld, and %llu are booked as %s: there is no more to strike out",
+        (long long)bytes, (unsigned long long)atomic_load(&context->booked_bytes[purpose]),
+        mla_purpose_name(purpose));
+    MLAI_TRY(mlai_ledger_book(&context->ledger, space, purpose, bytes,
+                              mla_purpose_name(purpose), err));
+    if (bytes > 0) {
+        atomic_fetch_add(&context->booked_bytes[purpose], (uint64_t)bytes);
+    }
+    return MLA_OK;
 }

@@ -20,7 +20,9 @@ mla_status mlai_plan_new(mla_context *context, const mlai_geometry *geometry,
 
 mla_plan *mla_plan_retain(mla_plan *plan)
 {
-    atomic_fetch_add_explicit(&plan->num_users, 1, memory_order_relaxed);
+    if (plan) {
+        atomic_fetch_add_explicit(&plan->num_users, 1, memory_order_relaxed);
+    }
     return plan;
 }
 
@@ -67,7 +69,13 @@ size_t mlai_describe(const mla_context *context, const mla_caps *caps, char *tex
 void mla_plan_describe(const mla_plan *plan, char *text, size_t text_bytes,
                        size_t *needed_bytes)
 {
-    size_t needed = mlai_describe(plan->context, &plan->geometry.caps, text, text_bytes);
+    size_t room = text ? text_bytes : 0;
+    size_t needed = 1;
+    if (plan) {
+        needed = mlai_describe(plan->context, &plan->geometry.caps, text, room);
+    } else if (room > 0) {
+        *text = '\0';
+    }
     if (needed_bytes) {
         *needed_bytes = needed;
     }
