@@ -271,16 +271,24 @@ uint64_t mlai_ledger_now(const mlai_ledger *ledger, mla_space space, mla_purpose
     return atomic_load(&ledger->cell[space][purpose].now_bytes);
 }
 
+/* Other threads go on while the cell is read: its counters in an order in which none can be
+ * ahead of the one that bounds it. */
+static void add_cell(const mlai_ledger_cell *cell, mla_memory_cell *out)
+{
+    uint64_t num_frees = atomic_load(&cell->num_frees);
+    uint64_t now_bytes = atomic_load(&cell->now_bytes);
+    uint64_t peak_bytes = atomic_load(&cell->peak_bytes);
+    out->num_frees += num_frees;
+    out->num_allocs += atomic_load(&cell->num_allocs);
+    out->now_bytes += now_bytes;
+    out->peak_bytes += peak_bytes > now_bytes ? peak_bytes : now_bytes; /* not raised yet */
+}
+
 void mlai_ledger_report(const mlai_ledger *ledger, mla_memory_report *report)
 {
     for (int space = 0; space < MLA_NUM_SPACES; space++) {
         for (int purpose = 0; purpose < MLA_NUM_PURPOSES; purpose++) {
-            const mlai_ledger_cell *cell = &ledger->cell[space][purpose];
-            mla_memory_cell *out = &report->cell[space][purpose];
-            out->now_bytes += atomic_load(&cell->now_bytes);
-            out->peak_bytes += atomic_load(&cell->peak_bytes);
-            out->num_allocs += atomic_load(&cell->num_allocs);
-            out->num_frees += atomic_load(&cell->num_frees);
+            add_cell(&ledger->cell[space][purpose], &report->cell[space][purpose]);
         }
     }
 }
