@@ -11,8 +11,6 @@
 #include <string.h>
 
 #include "attention/plan_line.h"
-#include "attention/split.h"
-#include "base/convert.h"
 #include "device/cpu.h"
 #include "support/attend_case.h"
 #include "support/levels.h"
@@ -140,38 +138,6 @@ static outputs_of_run run_case(const attend_case *c, int32_t num_threads)
     return to;
 }
 
-static float *out_as_f32(const attend_case *c, const fenced *out)
-{
-    size_t num = (size_t)c->num_queries * (size_t)c->caps.latent_dim;
-    float *values = calloc(num + 1, sizeof *values);
-    assert_non_null(values);
-    for (size_t i = 0; i < num; i++) {
-        if (c->caps.output_dtype == MLA_F32) {
-            memcpy(&values[i], out->data + i * sizeof(float), sizeof(float));
-        } else {
-            uint16_t bits;
-            memcpy(&bits, out->data + i * sizeof bits, sizeof bits);
-            values[i] = mlai_f32_from_bf16(bits);
-        }
-    }
-    return values;
-}
-
-/* The longest split and how often splits of one row are merged. */
-static attend_sums sums_of(const attend_case *c)
-{
-    attend_sums sums = {.u_out = c->caps.output_dtype == MLA_F32 ? 0x1p-24 : 0x1p-8};
-    for (int32_t r = 0; r < c->num_requests; r++) {
-        int64_t most = (int64_t)c->caps.table_width * c->caps.page_tokens;
-        int64_t length = c->lens[r] > most ? most : c->lens[r] > 0 ? c->lens[r] : 0;
-        int64_t tokens = mlai_split_tokens(length);
-        int32_t merges = (int32_t)((length + tokens - 1) / tokens);
-        sums.split_tokens = tokens > sums.split_tokens ? tokens : sums.split_tokens;
-        sums.num_merges = merges > sums.num_merges ? merges : sums.num_merges;
-    }
-    return sums;
-}
-
 /* With a line for `mla bench attention --plan`, where any device may be. */
 static void describe(const attend_case *c, int32_t number, attend_verdict verdict)
 {
@@ -186,9 +152,9 @@ static void describe(const attend_case *c, int32_t number, attend_verdict verdic
 static attend_verdict judge_run(const attend_case *c, int32_t num_threads)
 {
     outputs_of_run got = run_case(c, num_threads);
-    float *out = out_as_f32(c, &got.out);
-    attend_verdict verdict =
-        attend_case_judge(c, out, (const float *)(const void *)got.lse.data, sums_of(c));
+    float *out = attend_case_out_as_f32(c, got.out.data);
+    attend_verdict verdict = attend_case_judge(
+        c, out, (const float *)(const void *)got.lse.data, attend_case_sums(c));
     free(out);
     fenced_drop(&got.out);
     fenced_drop(&got.lse);

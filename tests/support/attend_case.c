@@ -12,6 +12,7 @@
 
 #include "attention/bound.h"
 #include "attention/row_layout.h"
+#include "attention/split.h"
 #include "base/convert.h"
 
 enum { ALL_ONES = 0xff /* a NaN in f32, bf16 and e4m3 */, ALIGN = 16 };
@@ -408,4 +409,35 @@ attend_verdict attend_case_judge(const attend_case *c, const float *out, const f
     }
     verdict.is_mistrusted = is_mistrusted(c);
     return verdict;
+}
+
+float *attend_case_out_as_f32(const attend_case *c, const unsigned char *out)
+{
+    size_t num = (size_t)c->num_queries * (size_t)c->caps.latent_dim;
+    float *values = calloc(num + 1, sizeof *values);
+    assert(values);
+    for (size_t i = 0; i < num; i++) {
+        if (c->caps.output_dtype == MLA_F32) {
+            memcpy(&values[i], out + i * sizeof(float), sizeof(float));
+        } else {
+            uint16_t bits;
+            memcpy(&bits, out + i * sizeof bits, sizeof bits);
+            values[i] = mlai_f32_from_bf16(bits);
+        }
+    }
+    return values;
+}
+
+attend_sums attend_case_sums(const attend_case *c)
+{
+    attend_sums sums = {.u_out = c->caps.output_dtype == MLA_F32 ? 0x1p-24 : 0x1p-8};
+    for (int32_t r = 0; r < c->num_requests; r++) {
+        int64_t most = (int64_t)c->caps.table_width * c->caps.page_tokens;
+        int64_t length = c->lens[r] > most ? most : c->lens[r] > 0 ? c->lens[r] : 0;
+        int64_t tokens = mlai_split_tokens(length);
+        int32_t merges = (int32_t)((length + tokens - 1) / tokens);
+        sums.split_tokens = tokens > sums.split_tokens ? tokens : sums.split_tokens;
+        sums.num_merges = merges > sums.num_merges ? merges : sums.num_merges;
+    }
+    return sums;
 }

@@ -61,6 +61,13 @@ typedef struct attend_verdict {
     char first_wrong[160];
 } attend_verdict;
 
+/* Of what a run of the case does: the longest split, and how often splits of one row are
+ * merged. */
+attend_sums attend_case_sums(const attend_case *c);
+
+/* out: [Q][H][D] output_dtype. The same as f32, malloc'd. */
+float *attend_case_out_as_f32(const attend_case *c, const unsigned char *out);
+
 /* out [Q][H][D], lse [Q][H], both f32, against expected. */
 attend_verdict attend_case_judge(const attend_case *c, const float *out, const float *lse,
                                  attend_sums sums);
