@@ -17,6 +17,7 @@ demo demo_load(const demo_options *options)
     context.backend = MLA_BACKEND_CPU;
     context.num_threads = options->threads;
     context.isa_mask = options->isa_mask;
+    context.memory_limit_bytes = options->memory_limit_bytes;
     must(mla_context_create(&context, &self.context, &err), &err);
     const char *dir = options->dir ? options->dir : TEST_MODELS "/demo";
     must(model_load(self.context, dir, &self.model, &err), &err);

@@ -9,12 +9,13 @@
 #include "support/must.h"
 
 typedef struct demo_options {
-    const char *dir;      /* NULL: models/demo */
-    int32_t threads;      /* 0: all */
-    uint32_t isa_mask;    /* 0: all */
-    mla_kv_format kv;     /* 0: f32 */
-    int32_t max_requests; /* 0: 1 */
-    int64_t max_context;  /* 0: the model's */
+    const char *dir;             /* NULL: models/demo */
+    int32_t threads;             /* 0: all */
+    uint32_t isa_mask;           /* 0: all */
+    mla_kv_format kv;            /* 0: f32 */
+    int32_t max_requests;        /* 0: 1 */
+    int64_t max_context;         /* 0: the model's */
+    uint64_t memory_limit_bytes; /* 0: none */
 } demo_options;
 
 typedef struct demo {
