@@ -119,28 +119,18 @@ typedef struct part {
     int32_t request, row, num_rows, head, num_heads;
 } part;
 
-/* The queries of a part, back to back. */
-static fenced gather_queries(const attend_case *c, part p)
+static const unsigned char *queries_of(const attend_case *c, part p)
 {
-    size_t bytes = query_bytes(c);
-    fenced to = fenced_take((size_t)p.num_rows * (size_t)p.num_heads * bytes, 0xff);
     const int32_t *starts = (const int32_t *)(const void *)c->starts.data;
-    for (int32_t i = 0; i < p.num_rows * p.num_heads; i++) {
-        int32_t row = starts[p.request] + p.row + i / p.num_heads;
-        int32_t head = p.head + i % p.num_heads;
-        memcpy(to.data + (size_t)i * bytes,
-               c->query.data +
-                   ((size_t)row * (size_t)c->caps.num_heads + (size_t)head) * bytes,
-               bytes);
-    }
-    return to;
+    size_t row = (size_t)(starts[p.request] + p.row);
+    return c->query.data +
+           (row * (size_t)c->caps.num_heads + (size_t)p.head) * query_bytes(c);
 }
 
 static void attend_part(const mlai_cpu_kernels *kernels, const attend_case *c, part p,
                         mlai_key_range split, const result *to)
 {
     mlai_kv_view view = view_of(c);
-    fenced query = gather_queries(c, p);
     mlai_key_range *visible = calloc((size_t)p.num_rows, sizeof *visible);
     assert_non_null(visible);
     for (int32_t i = 0; i < p.num_rows; i++) {
@@ -155,7 +145,9 @@ static void attend_part(const mlai_cpu_kernels *kernels, const attend_case *c, p
         .table = (const int32_t *)(const void *)c->table.data +
                  (size_t)p.request * (size_t)c->caps.table_width,
         .split = split,
-        .query = query.data,
+        .query = queries_of(c, p),
+        .query_row_stride =
+            (size_t)c->caps.num_heads * (size_t)(c->caps.latent_dim + c->caps.rope_dim),
         .query_dtype = c->caps.query_dtype,
         .query_scale = 1.0F,
         .softmax_scale = c->caps.softmax_scale,
@@ -175,7 +167,6 @@ static void attend_part(const mlai_cpu_kernels *kernels, const attend_case *c, p
     assert_canaries(to);
     free(visible);
     fenced_drop(&scratch);
-    fenced_drop(&query);
 }
 
 static const mlai_key_range all_keys = {0, INT64_MAX / 2};

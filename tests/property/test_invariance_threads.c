@@ -73,7 +73,7 @@ static void pages_and_threads_change_no_bit(void **state)
     rig one = rig_open(&caps, 1, 1);
     rig_load(&one, ragged, NUM_RAGGED);
     rig_run(&one);
-    for (int32_t threads = 2; threads <= 7; threads += 5) {
+    for (int32_t threads = 2; threads <= 16; threads += 7) {
         rig many = rig_open(&caps, threads, (uint64_t)threads);
         rig_load(&many, ragged, NUM_RAGGED);
         rig_run(&many);

@@ -131,6 +131,32 @@ static void one_long_row_among_short_ones_is_split_too(void **state)
     assert_int_equal(t.schedule.group[4].first_slot, 0);
 }
 
+/* 4 tasks for 16 workers: heads in blocks of 4 make 20. Enough tasks leave them together. */
+static void heads_are_cut_where_workers_would_idle(void **state)
+{
+    (void)state;
+    static trial t;
+    mla_caps caps = rig_extend_caps(9, 9, 20000);
+    caps.num_heads = 20;
+    for (int32_t r = 0; r < 9; r++) {
+        t.lens[r] = 2000;
+        t.starts[r + 1] = r + 1;
+    }
+    build(&t, &caps, 1, 16);
+    assert_int_equal(t.schedule.num_slots_used, 4);
+    assert_int_equal(t.schedule.block_heads, 4);
+    assert_int_equal(t.schedule.num_head_blocks, 5);
+    build(&t, &caps, 1, 2);
+    assert_int_equal(t.schedule.num_head_blocks, 1);
+    build(&t, &caps, 9, 16);
+    assert_int_equal(t.schedule.num_head_blocks, 1);
+    t.lens[0] = 100; /* one split: a worker alone has nobody to share with */
+    build(&t, &caps, 1, 1);
+    assert_int_equal(t.schedule.num_head_blocks, 1);
+    build(&t, &caps, 1, 2);
+    assert_int_equal(t.schedule.num_head_blocks, 4);
+}
+
 static void a_workspace_grows_with_every_capacity(void **state)
 {
     (void)state;
@@ -166,6 +192,7 @@ int main(void)
         cmocka_unit_test(random_batches_are_scheduled_whole),
         cmocka_unit_test(a_lone_long_row_is_split_among_the_workers),
         cmocka_unit_test(one_long_row_among_short_ones_is_split_too),
+        cmocka_unit_test(heads_are_cut_where_workers_would_idle),
         cmocka_unit_test(a_workspace_grows_with_every_capacity),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -183,6 +183,17 @@ static void finish(const mlai_attend_task *task, const work *w)
     }
 }
 
+static void load_queries(const mlai_attend_task *task, const work *w)
+{
+    size_t row_values = (size_t)task->num_heads * w->width;
+    size_t row_bytes = task->query_row_stride * mlai_query_bytes(task->query_dtype);
+    for (int32_t row = 0; row < task->num_rows; row++) {
+        mlai_numbers_decode_avx2(
+            task->query_dtype, (const unsigned char *)task->query + (size_t)row * row_bytes,
+            row_values, task->query_scale, w->query + (size_t)row * row_values);
+    }
+}
+
 static void attend(const mlai_attend_task *task)
 {
     work w = {.valid = 0};
@@ -190,8 +201,7 @@ static void attend(const mlai_attend_task *task)
     size_t num_queries = (size_t)task->num_rows * (size_t)task->num_heads;
     (void)lay_out(task->scratch, num_queries, width, &w);
     begin_sums(task, &w);
-    mlai_numbers_decode_avx2(task->query_dtype, task->query, num_queries * width,
-                             task->query_scale, w.query);
+    load_queries(task, &w);
     mlai_key_range keys = mlai_task_keys(task);
     for (int64_t begin = keys.begin; begin < keys.end; begin += MLAI_TILE_TOKENS) {
         load_tile(task, begin, &w);

@@ -96,11 +96,12 @@ static void load_tile(const mlai_attend_task *task, int64_t begin, work *w)
     }
 }
 
-static void load_query(const mlai_attend_task *task, size_t index, float *to)
+static void load_query(const mlai_attend_task *task, int32_t row, int32_t head, float *to)
 {
     size_t width = (size_t)task->kv->latent_dim + (size_t)task->kv->rope_dim;
-    const unsigned char *from = (const unsigned char *)task->query +
-                                index * width * mlai_query_bytes(task->query_dtype);
+    size_t first = (size_t)row * task->query_row_stride + (size_t)head * width;
+    const unsigned char *from =
+        (const unsigned char *)task->query + first * mlai_query_bytes(task->query_dtype);
     for (size_t i = 0; i < width; i++) {
         if (task->query_dtype == MLA_F32) {
             memcpy(&to[i], from + i * sizeof(float), sizeof(float));
@@ -161,12 +162,14 @@ static void add_tile(float *out, float shrink, const float *tile, int32_t num)
 
 /* One (row, head) over one tile. Scores of -inf only (top stays -inf) weigh nothing. */
 static void attend_span(const mlai_attend_task *task, const work *w, mlai_tile_span span,
-                        size_t index, float *out)
+                        int32_t row, int32_t head)
 {
+    size_t index = (size_t)row * (size_t)task->num_heads + (size_t)head;
+    float *out = out_of(task, row, head);
     int32_t latent_dim = task->kv->latent_dim;
     size_t width = (size_t)latent_dim + (size_t)task->kv->rope_dim;
     float score[MLAI_TILE_TOKENS];
-    load_query(task, index, w->query);
+    load_query(task, row, head, w->query);
     float tile_top = score_span(task, w, span, score);
     float top = tile_top > w->top[index] ? tile_top : w->top[index];
     float base = top == -INFINITY ? 0.0F : top;
@@ -193,8 +196,7 @@ static void attend_tile(const mlai_attend_task *task, const work *w, int64_t beg
             continue;
         }
         for (int32_t head = 0; head < task->num_heads; head++) {
-            size_t index = (size_t)row * (size_t)task->num_heads + (size_t)head;
-            attend_span(task, w, span, index, out_of(task, row, head));
+            attend_span(task, w, span, row, head);
         }
     }
 }

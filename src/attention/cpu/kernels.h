@@ -1,6 +1,6 @@
 /* kernels.h - what an instruction set provides for attention on a CPU, in one table a level.
  *
- * The unit of work is a task: some query rows of ONE request, all heads, one split of the
+ * The unit of work is a task: some query rows of ONE request, some heads, one split of the
  * keys. Rows and heads share every KV tile: a tile of MLAI_TILE_TOKENS keys is converted to
  * f32 once and used by all of them.
  *
@@ -37,11 +37,12 @@ typedef struct mlai_kv_view {
 
 typedef struct mlai_attend_task {
     const mlai_kv_view *kv;
-    const int32_t *table;  /* [T] page ids of the request; slots past the keys never read */
-    mlai_key_range split;  /* keys of this task; begin is a multiple of MLAI_TILE_TOKENS */
-    const void *query;     /* [num_rows][num_heads][D+R] query_dtype */
-    mla_dtype query_dtype; /* f32, bf16 or e4m3 (value = e4m3 * query_scale) */
-    float query_scale;     /* 1 unless e4m3 */
+    const int32_t *table; /* [T] page ids of the request; slots past the keys never read */
+    mlai_key_range split; /* keys of this task; begin is a multiple of MLAI_TILE_TOKENS */
+    const void *query;    /* [num_rows][num_heads][D+R] query_dtype */
+    size_t query_row_stride; /* elements between rows of query */
+    mla_dtype query_dtype;   /* f32, bf16 or e4m3 (value = e4m3 * query_scale) */
+    float query_scale;       /* 1 unless e4m3 */
     float softmax_scale;
     int32_t num_rows, num_heads;
     const mlai_key_range

@@ -6,6 +6,7 @@
 
 #include "attention/batch.h"
 #include "base/convert.h"
+#include "base/size.h"
 
 /* What every task of a run reads. */
 typedef struct run_state {
@@ -39,9 +40,23 @@ static const mla_caps *caps_of(const run_state *run)
     return &run->launch->geometry->caps;
 }
 
-static size_t queries_of(const run_state *run, const mlai_group *group)
+/* Heads [first, first + num) of a group: what one task works on. Partials are laid out for
+ * all heads, whoever fills them. */
+typedef struct head_block {
+    int32_t first, num;
+} head_block;
+
+static head_block block_of(const run_state *run, int64_t index, int32_t block_heads)
 {
-    return (size_t)group->num_rows * (size_t)caps_of(run)->num_heads;
+    int32_t first = (int32_t)index * block_heads;
+    int32_t left = caps_of(run)->num_heads - first;
+    return (head_block){first, left < block_heads ? left : block_heads};
+}
+
+/* The query `head` of `row`, counted from the group's first. */
+static size_t query_of(const run_state *run, int32_t row, int32_t head)
+{
+    return (size_t)row * (size_t)caps_of(run)->num_heads + (size_t)head;
 }
 
 static void list_visible(const run_state *run, const mlai_group *group,
@@ -56,12 +71,17 @@ static void list_visible(const run_state *run, const mlai_group *group,
 }
 
 /* Attends one split of a group into `to`. */
-static void attend_split(const run_state *run, const mlai_group *group, int32_t split,
-                         partial to, unsigned char *worker)
+static void attend_split(const run_state *run, const mlai_group *group, head_block heads,
+                         int32_t split, partial to, unsigned char *worker)
 {
     const mla_caps *caps = caps_of(run);
     const mla_buffers *buffers = run->launch->buffers;
+    const mlai_geometry *geometry = run->launch->geometry;
+    size_t row_heads = (size_t)caps->num_heads;
+    size_t width = (size_t)caps->latent_dim + (size_t)caps->rope_dim;
     const unsigned char *query = buffers->query.data;
+    query += (size_t)group->first_row * geometry->query_row_bytes;
+    query += (size_t)heads.first * (geometry->query_row_bytes / row_heads);
     const int32_t *tables = buffers->block_table.data;
     int64_t begin = (group->first_split + split) * group->split_tokens;
     mlai_key_range *visible = (void *)(worker + run->at.visible);
@@ -70,42 +90,52 @@ static void attend_split(const run_state *run, const mlai_group *group, int32_t 
         .kv = &run->kv,
         .table = tables + (size_t)group->request * (size_t)caps->table_width,
         .split = {begin, begin + group->split_tokens},
-        .query = query + (size_t)group->first_row * run->launch->geometry->query_row_bytes,
+        .query = query,
+        .query_row_stride = row_heads * width,
         .query_dtype = caps->query_dtype,
         .query_scale = run->query_scale,
         .softmax_scale = caps->softmax_scale,
         .num_rows = group->num_rows,
-        .num_heads = caps->num_heads,
+        .num_heads = heads.num,
         .visible = visible,
-        .out = to.out,
-        .out_row_stride = (size_t)caps->num_heads * (size_t)caps->latent_dim,
-        .lse = to.lse,
-        .lse_row_stride = (size_t)caps->num_heads,
+        .out = to.out + (size_t)heads.first * (size_t)caps->latent_dim,
+        .out_row_stride = row_heads * (size_t)caps->latent_dim,
+        .lse = to.lse + heads.first,
+        .lse_row_stride = row_heads,
         .scratch = worker + run->at.scratch,
     };
     mlai_programs_note(run->launch->launched, MLAI_CPU_ATTEND);
     run->kernels->attend(&task);
 }
 
-/* The next partial of each query goes into what its earlier splits gave. An empty side is
+/* The next partial of a query goes into what its earlier splits gave. An empty side is
  * passed over here, so that rows may come into a group's splits at different places without
  * a trace in the bits. */
-static void fold(const run_state *run, size_t num_queries, partial to, partial from)
+static void fold_query(const run_state *run, size_t query, partial to, partial from)
 {
     int32_t latent_dim = caps_of(run)->latent_dim;
     size_t width = (size_t)latent_dim;
+    float *sum = to.out + query * width;
+    const float *part = from.out + query * width;
+    if (from.lse[query] == -INFINITY) {
+        return;
+    }
+    if (to.lse[query] == -INFINITY) {
+        memcpy(sum, part, width * sizeof *sum);
+        to.lse[query] = from.lse[query];
+        return;
+    }
+    run->kernels->merge(sum, &to.lse[query], part, from.lse[query], latent_dim);
+}
+
+static void fold(const run_state *run, const mlai_group *group, head_block heads,
+                 partial to, partial from)
+{
     mlai_programs_note(run->launch->launched, MLAI_CPU_MERGE);
-    for (size_t i = 0; i < num_queries; i++) {
-        if (from.lse[i] == -INFINITY) {
-            continue;
+    for (int32_t row = 0; row < group->num_rows; row++) {
+        for (int32_t i = 0; i < heads.num; i++) {
+            fold_query(run, query_of(run, row, heads.first + i), to, from);
         }
-        if (to.lse[i] == -INFINITY) {
-            memcpy(to.out + i * width, from.out + i * width, width * sizeof(float));
-            to.lse[i] = from.lse[i];
-            continue;
-        }
-        run->kernels->merge(to.out + i * width, &to.lse[i], from.out + i * width,
-                            from.lse[i], latent_dim);
     }
 }
 
@@ -116,49 +146,59 @@ static void round_to_bf16(const float *from, size_t num, uint16_t *to)
     }
 }
 
-static void write_result(const run_state *run, const mlai_group *group, partial from)
+static void write_result(const run_state *run, const mlai_group *group, head_block heads,
+                         partial from)
 {
     const mlai_geometry *geometry = run->launch->geometry;
-    size_t queries = queries_of(run, group);
-    size_t values = queries * (size_t)geometry->caps.latent_dim;
+    size_t width = (size_t)geometry->caps.latent_dim;
+    size_t num = (size_t)heads.num;
     unsigned char *out = run->launch->buffers->output.data;
-    unsigned char *lse = run->launch->buffers->lse.data;
-    out += (size_t)group->first_row * geometry->output_row_bytes;
-    lse += (size_t)group->first_row * geometry->lse_row_bytes;
-    if (geometry->caps.output_dtype == MLA_F32) {
-        memcpy(out, from.out, values * sizeof(float));
-    } else {
-        round_to_bf16(from.out, values, (void *)out);
+    float *lse = run->launch->buffers->lse.data;
+    for (int32_t row = 0; row < group->num_rows; row++) {
+        size_t here = query_of(run, row, heads.first);
+        size_t there = query_of(run, group->first_row + row, heads.first);
+        const float *values = from.out + here * width;
+        if (geometry->caps.output_dtype == MLA_F32) {
+            memcpy((float *)(void *)out + there * width, values,
+                   num * width * sizeof *values);
+        } else {
+            round_to_bf16(values, num * width, (uint16_t *)(void *)out + there * width);
+        }
+        memcpy(lse + there, from.lse + here, num * sizeof *lse);
     }
-    memcpy(lse, from.lse, queries * sizeof(float));
 }
 
-static void write_nothing_seen(partial to, size_t queries, int32_t latent_dim)
+static void write_nothing_seen(const run_state *run, const mlai_group *group,
+                               head_block heads, partial to)
 {
-    memset(to.out, 0, queries * (size_t)latent_dim * sizeof(float));
-    for (size_t i = 0; i < queries; i++) {
-        to.lse[i] = -INFINITY;
+    size_t width = (size_t)caps_of(run)->latent_dim;
+    for (int32_t row = 0; row < group->num_rows; row++) {
+        size_t first = query_of(run, row, heads.first);
+        memset(to.out + first * width, 0, (size_t)heads.num * width * sizeof *to.out);
+        for (int32_t i = 0; i < heads.num; i++) {
+            to.lse[first + (size_t)i] = -INFINITY;
+        }
     }
 }
 
 /* All splits of a group, one after the other. */
-static void attend_group(const run_state *run, const mlai_group *group, int32_t index)
+static void attend_group(const run_state *run, const mlai_group *group, head_block heads,
+                         int32_t index)
 {
     unsigned char *worker = worker_of(run, index);
-    size_t queries = queries_of(run, group);
     partial sum = {(void *)(worker + run->at.out), (void *)(worker + run->at.lse)};
     partial part = {(void *)(worker + run->at.part_out),
                     (void *)(worker + run->at.part_lse)};
     if (group->num_splits == 0) {
-        write_nothing_seen(sum, queries, caps_of(run)->latent_dim);
+        write_nothing_seen(run, group, heads, sum);
     }
     for (int32_t split = 0; split < group->num_splits; split++) {
-        attend_split(run, group, split, split == 0 ? sum : part, worker);
+        attend_split(run, group, heads, split, split == 0 ? sum : part, worker);
         if (split > 0) {
-            fold(run, queries, sum, part);
+            fold(run, group, heads, sum, part);
         }
     }
-    write_result(run, group, sum);
+    write_result(run, group, heads, sum);
 }
 
 /* Slots first: they belong to the heaviest groups. */
@@ -166,31 +206,42 @@ static void attend_task(void *arg, int64_t index, int32_t worker)
 {
     const run_state *run = arg;
     const mlai_schedule *schedule = run->schedule;
-    if (index < schedule->num_slots_used) {
-        mlai_slot_task task = schedule->slot[index];
-        attend_split(run, &schedule->group[task.group], task.split,
-                     slot_of(run, (int32_t)index), worker_of(run, worker));
+    head_block heads =
+        block_of(run, index % schedule->num_head_blocks, schedule->block_heads);
+    int64_t unit = index / schedule->num_head_blocks;
+    if (unit < schedule->num_slots_used) {
+        mlai_slot_task task = schedule->slot[unit];
+        attend_split(run, &schedule->group[task.group], heads, task.split,
+                     slot_of(run, (int32_t)unit), worker_of(run, worker));
         return;
     }
-    const mlai_group *group = &schedule->group[index - schedule->num_slots_used];
+    const mlai_group *group = &schedule->group[unit - schedule->num_slots_used];
     if (group->first_slot < 0) {
-        attend_group(run, group, worker);
+        attend_group(run, group, heads, worker);
     }
+}
+
+enum { FOLD_HEADS = 8 /* of one task: 128 heads fold on 16 workers */ };
+
+static int64_t num_fold_blocks(const run_state *run)
+{
+    return mlai_ceil_div(caps_of(run)->num_heads, FOLD_HEADS);
 }
 
 static void fold_task(void *arg, int64_t index, int32_t worker)
 {
     (void)worker;
     const run_state *run = arg;
-    const mlai_group *group = &run->schedule->group[index];
+    const mlai_group *group = &run->schedule->group[index / num_fold_blocks(run)];
     if (group->first_slot < 0) {
         return;
     }
+    head_block heads = block_of(run, index % num_fold_blocks(run), FOLD_HEADS);
     partial sum = slot_of(run, group->first_slot);
     for (int32_t split = 1; split < group->num_splits; split++) {
-        fold(run, queries_of(run, group), sum, slot_of(run, group->first_slot + split));
+        fold(run, group, heads, sum, slot_of(run, group->first_slot + split));
     }
-    write_result(run, group, sum);
+    write_result(run, group, heads, sum);
 }
 
 static float scale_of(mla_in scale)
@@ -238,10 +289,10 @@ mla_status mlai_cpu_run(mlai_pool *pool, const mlai_cpu_kernels *kernels,
                            .query_starts = buffers->query_starts.data,
                            .num_threads = num_threads};
     mlai_schedule_build(&in, schedule);
-    mlai_pool_run(pool, (int64_t)schedule->num_slots_used + schedule->num_groups,
-                  attend_task, &run);
+    int64_t num_units = (int64_t)schedule->num_slots_used + schedule->num_groups;
+    mlai_pool_run(pool, num_units * schedule->num_head_blocks, attend_task, &run);
     if (schedule->num_slots_used > 0) {
-        mlai_pool_run(pool, schedule->num_groups, fold_task, &run);
+        mlai_pool_run(pool, schedule->num_groups * num_fold_blocks(&run), fold_task, &run);
     }
     return MLA_OK;
 }

@@ -2,6 +2,7 @@
 #include "attention/cpu/schedule.h"
 
 #include "attention/split.h"
+#include "base/size.h"
 
 static int32_t smaller(int32_t a, int32_t b)
 {
@@ -104,6 +105,25 @@ static void take_slots(mlai_schedule *schedule, int32_t g)
     }
 }
 
+/* Two tasks a worker, so that one that ends early finds another. */
+static void cut_heads(const mlai_schedule_in *in, mlai_schedule *schedule)
+{
+    enum { TASKS_A_THREAD = 2 };
+    int64_t num_tasks = schedule->num_slots_used;
+    for (int32_t g = 0; g < schedule->num_groups; g++) {
+        num_tasks += schedule->group[g].first_slot < 0 && schedule->group[g].num_splits > 0;
+    }
+    int32_t num_heads = in->geometry->caps.num_heads;
+    int64_t wanted = 1;
+    if (in->num_threads > 1 && num_tasks > 0) {
+        wanted = mlai_ceil_div(TASKS_A_THREAD * (int64_t)in->num_threads, num_tasks);
+    }
+    int64_t most = mlai_ceil_div(num_heads, MLAI_MIN_BLOCK_HEADS);
+    int64_t blocks = wanted < most ? wanted : most;
+    schedule->block_heads = (int32_t)mlai_ceil_div(num_heads, blocks);
+    schedule->num_head_blocks = (int32_t)mlai_ceil_div(num_heads, schedule->block_heads);
+}
+
 void mlai_schedule_build(const mlai_schedule_in *in, mlai_schedule *schedule)
 {
     int32_t num_slots = mlai_schedule_num_slots(&in->geometry->caps, in->num_threads);
@@ -118,4 +138,5 @@ void mlai_schedule_build(const mlai_schedule_in *in, mlai_schedule *schedule)
             take_slots(schedule, g);
         }
     }
+    cut_heads(in, schedule);
 }

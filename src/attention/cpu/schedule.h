@@ -3,12 +3,16 @@
  * Rows of one request that share their split length form groups of at most
  * MLAI_TASK_QUERIES rows * heads. A group is either one task that folds its splits in order,
  * or, where it is heavier than half a worker's fair share and slots are left, one task a
- * split, folded in the same order afterwards: the bits do not depend on which. */
+ * split, folded in the same order afterwards: the bits do not depend on which. Where that
+ * leaves workers idle, the heads are cut into blocks, each a task of its own: a head's bits
+ * do not depend on the others' either, but every block loads the keys again. */
 #ifndef MLA_ATTENTION_CPU_SCHEDULE_H
 #define MLA_ATTENTION_CPU_SCHEDULE_H
 
 #include "attention/cpu/kernels.h"
 #include "attention/geometry.h"
+
+enum { MLAI_MIN_BLOCK_HEADS = 4 /* below it, loading the keys is most of the work */ };
 
 typedef struct mlai_group {
     int32_t request;
@@ -32,6 +36,7 @@ typedef struct mlai_schedule {
     mlai_group *group;    /* [max_groups] */
     mlai_slot_task *slot; /* [num_slots] */
     int32_t num_groups, num_slots_used;
+    int32_t block_heads, num_head_blocks; /* of every group and slot */
 } mlai_schedule;
 
 /* Rows of a group at most. */
