@@ -11,6 +11,9 @@
 
 enum { FIRST_BYTES = 4096, ALIGN_BYTES = 64 };
 
+/* A pipe or a device may have no end. */
+enum { MAX_FILE_BYTES = 1 << 28 };
+
 void byte_buffer_free(byte_buffer *buffer)
 {
     if (buffer->data) {
@@ -52,6 +55,7 @@ mla_status byte_buffer_reserve(byte_buffer *buffer, size_t extra, mla_error *err
 
 static mla_status read_all(byte_buffer *buffer, int file, const char *name, mla_error *err)
 {
+    size_t before = buffer->num;
     for (;;) {
         MLAI_TRY(byte_buffer_reserve(buffer, FIRST_BYTES, err));
         ssize_t got =
@@ -64,6 +68,9 @@ static mla_status read_all(byte_buffer *buffer, int file, const char *name, mla_
                                    "%s cannot be read", name);
         }
         buffer->num += got > 0 ? (size_t)got : 0;
+        MLAI_CHECK(buffer->num - before <= MAX_FILE_BYTES, MLA_ERR_ARGUMENT,
+                   "%s has more than the %d bytes that are read of a text", name,
+                   MAX_FILE_BYTES);
     }
 }
 

@@ -17,7 +17,7 @@ void byte_buffer_free(byte_buffer *buffer);
 /* Room for `extra` more bytes after the `num` in use. */
 mla_status byte_buffer_reserve(byte_buffer *buffer, size_t extra, mla_error *err);
 
-/* Appends a whole file; "-" is standard input. */
+/* Appends a whole file of at most 256 MiB; "-" is standard input. */
 mla_status byte_buffer_read(byte_buffer *buffer, const char *path, mla_error *err);
 
 #endif

@@ -42,12 +42,15 @@ mla_status file_open(const char *dir, const char *name, int *fd, size_t *bytes,
 
 bool file_is_there(const char *dir, const char *name)
 {
-    int fd = -1;
-    if (open_in(dir, name, &fd, NULL) != MLA_OK) {
+    struct stat facts;
+    int at = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (at < 0) {
         return false;
     }
-    (void)close(fd);
-    return true;
+    bool is_missing =
+        fstatat(at, name, &facts, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
+    (void)close(at);
+    return !is_missing;
 }
 
 /* The number of bytes read; less than `bytes` where the file ends or fails early. */

@@ -9,7 +9,8 @@
 mla_status file_open(const char *dir, const char *name, int *fd, size_t *bytes,
                      mla_error *err);
 
-/* false where it is missing or not to be looked at. */
+/* Whether the directory has this name, be it a link to nowhere or a file that may not be
+ * read: what is there is not passed over in silence. */
 bool file_is_there(const char *dir, const char *name);
 
 typedef struct file_text {

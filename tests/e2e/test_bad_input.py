@@ -3,6 +3,7 @@ import json
 import os
 import shutil
 import struct
+import subprocess
 import tempfile
 
 import program
@@ -116,6 +117,32 @@ class BadInput(program.ProgramTest):
 
     def test_a_prompt_file_that_is_not_there(self):
         self.refuse("generate", self.model, "--prompt-file", "/nowhere", words=["/nowhere"])
+
+    def test_a_file_that_is_there_and_cannot_be_opened_is_not_passed_over(self):
+        for name in ("tokenizer_config.json", "generation_config.json", "model.safetensors"):
+            with self.subTest(name):
+                os.rename(self.path(name), self.path("away"))
+                os.symlink(name, self.path(name))
+                self.refuse_model(name, "symbolic links")
+                os.remove(self.path(name))
+                os.symlink("nowhere", self.path(name))
+                self.refuse_model(name, "No such file")
+                os.replace(self.path("away"), self.path(name))
+
+    def test_a_text_without_an_end(self):
+        for command in (["score", self.model, "/dev/zero"],
+                        ["generate", self.model, "--prompt-file", "/dev/zero"]):
+            self.refuse(*command, words=["/dev/zero", 2**28])
+
+    def test_weights_that_are_cut_short_while_they_are_used(self):
+        command = [program.PROGRAM, "generate", self.model, "--prompt", "int", "--seed", "1",
+                   "--temperature", "9"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            process.stdout.read(1)
+            os.truncate(self.path("model.safetensors"), 4096)
+            errors = process.communicate(timeout=120)[1].decode()
+        self.assertEqual(process.returncode, 1, errors)
+        self.assertRegex(errors, r"\Amla: a file became shorter [^\n]+\n\Z")
 
 
 if __name__ == "__main__":
