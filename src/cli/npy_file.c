@@ -76,7 +76,7 @@ static mla_status read_file(int file, const char *path, npy_array *out, mla_erro
 mla_status npy_read(mla_context *context, mla_purpose purpose, const char *path,
                     npy_array *out, mla_error *err)
 {
-    int file = open(path, O_RDONLY | O_CLOEXEC);
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO is refused */
     if (file < 0) {
         return mlai_fail_errno(err, MLA_ERR_ARGUMENT, errno, MLAI_HERE,
                                "%s cannot be opened", path);

@@ -147,6 +147,12 @@ class Attend(program.ProgramTest):
         self.refuse_case(write_json("{"), "case.json")
         self.refuse_case(write_json("{}"), "case.json", "heads")
 
+    def test_a_pipe_is_no_array_and_is_not_waited_for(self):
+        def pipe(_, directory):
+            os.remove(os.path.join(directory, "kv.npy"))
+            os.mkfifo(os.path.join(directory, "kv.npy"))
+        self.refuse_case(pipe, "kv.npy")
+
     def test_bad_options_are_refused(self):
         with tempfile.TemporaryDirectory() as directory:
             attend_case.Case(self.rng, [5], [1]).write(directory)
