@@ -7,10 +7,16 @@
 #include "cli/command.h"
 
 static const char *complain_title = "mla";
+static bool has_spoken;
 
 void complain_as(const char *title)
 {
     complain_title = title;
+}
+
+bool complain_has_spoken(void)
+{
+    return has_spoken;
 }
 
 /* Control characters of a file name or a value must not make a second line. */
@@ -29,6 +35,7 @@ __attribute__((format(printf, 1, 0))) static void print_line(const char *format,
     char text[768];
     (void)vsnprintf(text, sizeof text, format, values);
     flatten(text);
+    has_spoken = true;
     (void)fflush(stdout);
     (void)fprintf(stderr, "%s: %s\n", complain_title, text);
 }

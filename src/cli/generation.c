@@ -119,7 +119,9 @@ static bool receive_token(void *user, int32_t request, int32_t token)
     if (batch->status == MLA_OK && item->is_done) {
         batch->status = token_text_finish(&item->text, &batch->error);
     }
-    generation_stream(batch);
+    if (batch->status == MLA_OK) {
+        batch->status = generation_stream(batch, &batch->error);
+    }
     return batch->status == MLA_OK && !is_interrupted;
 }
 
@@ -148,8 +150,7 @@ static mla_status finish_items(generation_batch *batch, const engine_result *res
             item->is_done = true;
         }
     }
-    generation_stream(batch);
-    return MLA_OK;
+    return generation_stream(batch, err);
 }
 
 mla_status generation_run(generation_batch *batch, mla_error *err)
@@ -158,7 +159,7 @@ mla_status generation_run(generation_batch *batch, mla_error *err)
     static engine_result results[PROMPTS_MAX];
     fill_requests(batch, requests);
     catch_interrupt();
-    generation_stream(batch);
+    MLAI_TRY(generation_stream(batch, err));
     MLAI_TRY(engine_generate(batch->loaded->engine, requests, batch->num, receive_token,
                              batch, results, err));
     if (batch->status != MLA_OK) {

@@ -1,8 +1,10 @@
 /* generation_output.c - printing answers: see generation_output.h. */
 #include "cli/generation_output.h"
 
+#include <errno.h>
 #include <stdio.h>
 
+#include "base/status.h"
 #include "cli/json_output.h"
 
 #define NS_PER_MS 1e6
@@ -25,7 +27,7 @@ static void print_new(generation *item)
     }
 }
 
-void generation_stream(generation_batch *batch)
+mla_status generation_stream(generation_batch *batch, mla_error *err)
 {
     while (batch->is_streamed && batch->streaming < batch->num) {
         generation *item = &batch->items[batch->streaming];
@@ -43,7 +45,11 @@ void generation_stream(generation_batch *batch)
         (void)putchar('\n');
         batch->streaming++;
     }
-    (void)fflush(stdout);
+    if (fflush(stdout) || ferror(stdout)) {
+        return mlai_fail_errno(err, MLA_ERR_ARGUMENT, errno, MLAI_HERE,
+                               "standard output cannot be written");
+    }
+    return MLA_OK;
 }
 
 static json_t *ids_of(const int32_t *ids, size_t num)

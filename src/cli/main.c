@@ -1,11 +1,11 @@
 /* main.c - the program mla: a table of subcommands. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/build_info.h"
 #include "cli/command.h"
 #include "cli/complain.h"
+#include "cli/last_words.h"
 #include "mla/mla.h"
 
 typedef struct command {
@@ -93,10 +93,6 @@ static int dispatch(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    int result = dispatch(argc, argv);
-    if (fflush(stdout) || ferror(stdout)) {
-        int number = errno;
-        result = complain_text("standard output cannot be written: %s", strerror(number));
-    }
-    return result;
+    last_words_arrange();
+    return dispatch(argc, argv);
 }
