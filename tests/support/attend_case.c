@@ -1,5 +1,5 @@
 /* attend_case.c - building a hostile case and judging an answer: see attend_case.h. */
-#include "attend_case.h"
+#include "support/attend_case.h"
 
 #include <assert.h>
 #include <float.h>

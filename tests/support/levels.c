@@ -1,5 +1,5 @@
 /* levels.c - judges a suite by the levels it ran: see levels.h. */
-#include "levels.h"
+#include "support/levels.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* pairwise.c - greedy: a row starts from a pair that is still missing; each other factor, in
  * random order, takes the value that covers most missing pairs with those chosen before. */
-#include "pairwise.h"
+#include "support/pairwise.h"
 
 #include <assert.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* planted.c - an object that is made and freed, rightly or with one mistake. */
-#include "planted.h"
+#include "support/planted.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* random.c - the generator behind random.h. */
-#include "random.h"
+#include "support/random.h"
 
 #include <errno.h>
 #include <inttypes.h>

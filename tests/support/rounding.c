@@ -1,5 +1,5 @@
 /* rounding.c - see rounding.h. Nothing here shares a line with base/convert. */
-#include "rounding.h"
+#include "support/rounding.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* tally.c - see tally.h. */
-#include "tally.h"
+#include "support/tally.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
