@@ -19,7 +19,8 @@ cmake -S "$source" -B "$kept" -G Ninja -DCMAKE_C_COMPILER="$cc" -DCMAKE_BUILD_TY
     { cat "$kept/configure.log"; exit 1; }
 cmake --build "$kept" -- --quiet
 log=$kept/Testing/Temporary
-ctest --test-dir "$kept" -LE long --output-log "$kept/retained.log" >/dev/null 2>&1 || true
+ctest --test-dir "$kept" -LE long --parallel "$(nproc)" --output-log "$kept/retained.log" \
+    >/dev/null 2>&1 || true
 failed=$(sed 's/^[0-9]*://' "$log/LastTestsFailed.log" 2>/dev/null | sort)
 if [ "$failed" != "$lifetime" ]; then
     printf 'with MLA_RETAIN_PRIMING these must fail:\n%s\nand these do:\n%s\n' "$lifetime" "$failed"
