@@ -60,14 +60,14 @@ static void list_bytes(const mlai_geometry *priming, size_t workspace_bytes,
     bytes[WORKSPACE] = workspace_bytes;
 }
 
-size_t mlai_operands_bytes(const mlai_geometry *geometry, size_t workspace_bytes)
+uint64_t mlai_operands_bytes(const mlai_geometry *geometry, size_t workspace_bytes)
 {
     mlai_geometry priming = priming_geometry(geometry);
     size_t bytes[MLAI_NUM_OPERANDS];
     list_bytes(&priming, workspace_bytes, bytes);
-    size_t sum = 0;
+    uint64_t sum = 0;
     for (int i = 0; i < MLAI_NUM_OPERANDS; i++) {
-        sum += bytes[i];
+        sum = mlai_size_sum(sum, bytes[i]);
     }
     return sum;
 }

@@ -18,8 +18,9 @@ typedef struct mlai_operands {
     } block[MLAI_NUM_OPERANDS];
 } mlai_operands;
 
-/* Exactly what mlai_operands_take takes in the backend's space. */
-size_t mlai_operands_bytes(const mlai_geometry *geometry, size_t workspace_bytes);
+/* Exactly what mlai_operands_take takes in the backend's space; UINT64_MAX where that cannot
+ * be counted. */
+uint64_t mlai_operands_bytes(const mlai_geometry *geometry, size_t workspace_bytes);
 
 /* operands: written even on failure, when it holds what was taken so far: give it back. */
 mla_status mlai_operands_take(mla_context *context, const mlai_geometry *geometry,

@@ -118,7 +118,8 @@ mla_status mla_session_add(mla_session *session, const mla_caps *caps, mla_comm 
 
 static void add_need(mla_memory_report *report, const mla_need *need)
 {
-    report->caller_bytes[need->space] += need->bytes;
+    uint64_t *sum = &report->caller_bytes[need->space];
+    *sum = mlai_size_sum(*sum, need->bytes);
 }
 
 static void add_caller(mla_memory_report *report, const mlai_entry *entry, mla_space space)
@@ -132,7 +133,8 @@ static void add_caller(mla_memory_report *report, const mlai_entry *entry, mla_s
     add_need(report, &need.block_table);
     add_need(report, &need.context_lens);
     add_need(report, &need.query_starts);
-    report->caller_bytes[space] += entry->workspace_bytes;
+    need.workspace = (mla_need){entry->workspace_bytes, 1, space};
+    add_need(report, &need.workspace);
 }
 
 /* Artefacts all live until their plan is loaded; operands live one plan at a time. The n-th
@@ -151,7 +153,7 @@ static void add_transients(const mla_session *session, mla_memory_report *report
             continue;
         }
         uint64_t bytes = mlai_operands_bytes(&entry->geometry, entry->workspace_bytes);
-        bytes += space == MLA_SPACE_HOST ? artefacts : 0;
+        bytes = mlai_size_sum(bytes, space == MLA_SPACE_HOST ? artefacts : 0);
         peak = bytes > peak ? bytes : peak;
         artefacts += context->ops->footprint(context, &entry->geometry).artefact_bytes;
     }

@@ -17,6 +17,13 @@ static inline bool mlai_size_add(size_t a, size_t b, size_t *out)
     return !__builtin_add_overflow(a, b, out);
 }
 
+/* For sums that are only told: the most where the sum does not fit. */
+static inline uint64_t mlai_size_sum(uint64_t a, uint64_t b)
+{
+    uint64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
 /* Up to the next multiple of unit, a power of two. */
 static inline bool mlai_size_round_up(size_t value, size_t unit, size_t *out)
 {
