@@ -15,6 +15,7 @@ enum {
     HAS_ORDER = 2,
     HAS_SHAPE = 4,
     HAS_ALL = 7,
+    MAX_SHOWN = 12, /* characters of a type that is refused */
 };
 #define MAX_DIM (INT64_C(1) << 48)
 
@@ -76,7 +77,10 @@ static mla_status parse_descr(cursor *in, npy_header *out, mla_error *err)
         return MLA_OK;
     }
     skip_blanks(in);
-    int shown = in->end - in->at < 12 ? (int)(in->end - in->at) : 12;
+    int shown = 0;
+    while (shown < MAX_SHOWN && in->at + shown < in->end && in->at[shown] != ',') {
+        shown++;
+    }
     return MLAI_FAIL(MLA_ERR_UNSUPPORTED,
                      "an array of type %.*s is neither '<f4' nor '<i4'", shown, in->at);
 }

@@ -108,7 +108,7 @@ static void refuses_other_kinds_with_their_names(void **state)
         const char *words;
     } cases[] = {
         {"{'descr': '<f8', 'fortran_order': False, 'shape': (1,), }", MLA_ERR_UNSUPPORTED,
-         "'<f8'"},
+         "type '<f8' is"},
         {"{'descr': '>f4', 'fortran_order': False, 'shape': (1,), }", MLA_ERR_UNSUPPORTED,
          "'>f4'"},
         {"{'descr': '<f4', 'fortran_order': True, 'shape': (1,), }", MLA_ERR_UNSUPPORTED,
