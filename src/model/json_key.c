@@ -6,7 +6,7 @@
 
 json_words json_words_of(const json_t *value)
 {
-    json_words words = {.text = "nothing"};
+    json_words words = {.text = "missing"};
     if (json_is_object(value)) {
         words = (json_words){.text = "an object"};
     } else if (json_is_array(value)) {

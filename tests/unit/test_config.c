@@ -235,7 +235,7 @@ static void check_refusal(const refusal *bad)
 
 static const refusal bad_values[] = {
     {"deepseek_v3", "llama", MLA_ERR_UNSUPPORTED, {"model_type", "llama", "deepseek_v3"}},
-    {"\"model_type\": \"deepseek_v3\",", "", MLA_ERR_CORRUPT, {"model_type", "nothing"}},
+    {"\"model_type\": \"deepseek_v3\",", "", MLA_ERR_CORRUPT, {"model_type", "missing"}},
     {"\"vocab_size\": 264", "\"vocab_size\": 0", MLA_ERR_CORRUPT, {"vocab_size", " 0"}},
     {"\"vocab_size\": 264", "\"vocab_size\": -3", MLA_ERR_CORRUPT, {"vocab_size", "-3"}},
     {"\"vocab_size\": 264",
