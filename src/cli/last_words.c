@@ -1,3 +1,4 @@
+/* last_words.c - one line for what no command notices: see last_words.h. */
 #include "cli/last_words.h"
 
 #include <errno.h>
