@@ -81,7 +81,8 @@ typedef struct world {
     mla_session *session;
     mla_plan *plan[NUM_PLANS];
     mla_binding *binding;
-    bool may_run; /* the binding's arrays are what they are said to be */
+    mla_buffers buffers; /* the binding's */
+    bool may_run;        /* they are what they are said to be */
     mla_ticket last_ticket;
     unsigned char *arena; /* [ARENA_BYTES] */
     mla_error err;
@@ -156,6 +157,9 @@ static void do_add(world *w, reader *from)
 {
     roomy any = {.bytes = {0}};
     any.caps = rig_caps();
+    any.caps.table_width = 5; /* all arrays go into the arena */
+    any.caps.max_context_tokens = 70;
+    any.caps.num_pages = 20;
     any.caps.kv_format = (mla_kv_format)(1 + next(from) % 4);
     disturb(from, &any, sizeof any.caps);
     mla_ticket ticket = -7;
@@ -268,6 +272,7 @@ static void do_bind(world *w, reader *from)
     if (is_ok(w, mla_bind(plan, &any.buffers, &binding, &w->err))) {
         mla_unbind(&w->binding);
         w->binding = binding;
+        w->buffers = any.buffers;
         w->may_run = fits && is_true &&
                      need.block_table.bytes / sizeof(int32_t) <= MOST_TOKENS &&
                      need.kv_pool.bytes < ARENA_BYTES;
@@ -276,11 +281,32 @@ static void do_bind(world *w, reader *from)
     }
 }
 
+/* One row a request, of any length; the table and all else is what the arena holds. */
+static void write_lengths(const world *w, reader *from)
+{
+    unsigned char *starts =
+        w->arena + ((const unsigned char *)w->buffers.query_starts.data - w->arena);
+    unsigned char *lens =
+        w->arena + ((const unsigned char *)w->buffers.context_lens.data - w->arena);
+    int32_t num = (int32_t)(w->buffers.context_lens.bytes / sizeof num);
+    for (int32_t i = 0; i <= num; i++) {
+        memcpy(starts + (size_t)i * sizeof i, &i, sizeof i);
+    }
+    for (int32_t i = 0; i < num && i < 4; i++) {
+        int32_t length = (int32_t)next_number(from);
+        memcpy(lens + (size_t)i * sizeof length, &length, sizeof length);
+    }
+}
+
 static void do_run(world *w, reader *from)
 {
     roomy any = {.bytes = {0}};
     any.batch = (mla_batch)MLA_INIT(mla_batch);
     any.batch.num_requests = next(from) % 4;
+    any.batch.num_query_rows = any.batch.num_requests;
+    if (w->binding && w->may_run && next(from) % 4) {
+        write_lengths(w, from);
+    }
     disturb(from, &any, sizeof any.batch);
     bool is_recorded = next(from) & 1;
     if (is_recorded) {
