@@ -267,7 +267,7 @@ static void do_bind(world *w, reader *from)
     }
     roomy told = any;
     disturb(from, &any, sizeof any.buffers);
-    bool is_true = memcmp(&told, &any, sizeof any) == 0;
+    bool is_true = memcmp(told.bytes, any.bytes, sizeof any.bytes) == 0;
     mla_binding *binding = NULL;
     if (is_ok(w, mla_bind(plan, &any.buffers, &binding, &w->err))) {
         mla_unbind(&w->binding);
@@ -323,16 +323,17 @@ static void do_run(world *w, reader *from)
 /* Truthful sizes, any slots. */
 static void do_append(world *w, reader *from)
 {
-    enum { SLOTS = 512, ROWS = 64 << 10 };
+    const size_t slots_at = 512; /* in the arena */
+    const size_t rows_bytes = (size_t)64 << 10;
+    const size_t pool_at = 4 * slots_at + rows_bytes;
     const mla_plan *plan = w->plan[next(from) % NUM_PLANS];
     roomy any = {.bytes = {0}};
     int64_t slots[] = {next_number(from), next_number(from), next_number(from)};
-    memcpy(w->arena + SLOTS, slots, sizeof slots);
+    memcpy(w->arena + slots_at, slots, sizeof slots);
     any.append = (mla_append_args)MLA_INIT(mla_append_args);
-    any.append.slots = (mla_in){w->arena + SLOTS, sizeof slots};
-    any.append.rows = (mla_in){w->arena + 2 * SLOTS, ROWS};
-    any.append.kv_pool =
-        (mla_out){w->arena + ROWS + 4 * SLOTS, ARENA_BYTES - ROWS - 4 * SLOTS};
+    any.append.slots = (mla_in){w->arena + slots_at, sizeof slots};
+    any.append.rows = (mla_in){w->arena + 2 * slots_at, rows_bytes};
+    any.append.kv_pool = (mla_out){w->arena + pool_at, ARENA_BYTES - pool_at};
     any.append.rows_dtype = MLA_F32;
     any.append.num_rows = next(from) % 4;
     any.append.num_rows = next(from) < 8 ? next_number(from) : any.append.num_rows;

@@ -217,7 +217,7 @@ static void protect(const attend_case *c, int protection)
 {
     const fenced *all[] = {&c->pool,   &c->query,    &c->table,      &c->lengths,
                            &c->starts, &c->kv_scale, &c->query_scale};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         FUZZ_CHECK(!all[i]->map ||
                    mprotect(all[i]->map, all[i]->map_bytes - 4096, protection) == 0);
     }

@@ -126,7 +126,8 @@ static void append_leaves_the_pool_where_slots_are_none(void **state)
     rig r = rig_open(&caps, 1, 1);
     const int64_t past = caps.num_pages * caps.page_tokens;
     const int64_t slots[] = {-1, INT64_MIN, past, INT64_MAX, past - 1};
-    float *rows = calloc(5, 192 * sizeof *rows);
+    const size_t row_bytes = 192 * sizeof(float);
+    float *rows = calloc(5, row_bytes);
     unsigned char *before = malloc(r.need.kv_pool.bytes);
     assert_true(rows && before);
     mla_append_args args = MLA_INIT(mla_append_args);
@@ -136,11 +137,10 @@ static void append_leaves_the_pool_where_slots_are_none(void **state)
     memcpy(before, args.kv_pool.data, args.kv_pool.bytes);
     must(mla_append(r.plan, &args, (mla_stream){NULL}, &last), &last);
     assert_memory_equal(before, args.kv_pool.data, args.kv_pool.bytes);
-    args.rows = (mla_in){rows, 5 * 192 * sizeof *rows};
+    args.rows = (mla_in){rows, 5 * row_bytes};
     args.slots = (mla_in){slots, sizeof slots};
     args.num_rows = 5;
     must(mla_append(r.plan, &args, (mla_stream){NULL}, &last), &last);
-    size_t row_bytes = 192 * sizeof *rows;
     assert_memory_equal(before, args.kv_pool.data, args.kv_pool.bytes - row_bytes);
     assert_memory_equal((char *)args.kv_pool.data + args.kv_pool.bytes - row_bytes, rows,
                         row_bytes);
