@@ -16,6 +16,7 @@ enum {
     SHARED_RESERVED = 1024,   /* taken by the driver from each resident block */
     FIXED_BYTES = 2048,       /* of attend.cu: the scan of requests, and one item */
     MAX_WAVES = 4,
+    MAX_SPLITS = 512, /* merge.cu keeps the weights of as many */
     MIN_SPLIT_TOKENS = 64,
     MAX_SPLIT_TOKENS = 2048,
 };
@@ -116,6 +117,7 @@ static void choose_splits(const mlai_geometry *geometry, mlai_cuda_shape *shape)
     int64_t useful = ceil_div(longest_span(geometry, shape->tile_tokens), MIN_SPLIT_TOKENS);
     target = target < 1 ? 1 : target;
     most = most < 1 ? 1 : most;
+    most = most > MAX_SPLITS ? MAX_SPLITS : most;
     most = most > useful ? useful : most;
     shape->split = (struct mlai_cuda_split_rule){
         .target = (int)target,

@@ -1,0 +1,21 @@
+/* cases.h - drawn attention problems for the CUDA kernels, and what they are allowed to get
+ * wrong. */
+#ifndef TEST_GPU_CASES_H
+#define TEST_GPU_CASES_H
+
+#include "support/attend_case.h"
+
+/* The `index`-th case of a seed: dimensions, format, heads, pages, lengths, mask. */
+void gpu_case_draw(attend_case *c, uint64_t seed, int index);
+
+typedef struct gpu_verdict {
+    int64_t num_wrong;
+    double worst_share; /* of the bound */
+    char first_wrong[200];
+} gpu_verdict;
+
+/* Against the oracle. Scores: sums of tensor cores, which cut and do not round, 2^-20 of the
+ * score's magnitude. Weights: rounded to bf16 (2^-8 of A) or f16 (2^-11 of A). */
+gpu_verdict gpu_case_judge(const attend_case *c, const float *out, const float *lse);
+
+#endif
