@@ -99,6 +99,8 @@ gpu_verdict gpu_case_judge(const attend_case *c, const float *out, const float *
 {
     gpu_verdict v = {0};
     double u_out = c->caps.output_dtype == MLA_BF16 ? 0x1p-8 : 0x1p-24;
+    /* f16 weights below 2^-28 of the largest lose digits: 2^-39 each, times a value */
+    double absolute = c->caps.kv_format == MLA_KV_FP8 ? 0x1p-32 : 0x1p-100;
     for (int64_t q = 0; q < c->num_queries; q++) {
         double ref_lse = c->expected.lse[q];
         bool is_empty = ref_lse == -HUGE_VAL;
@@ -109,7 +111,7 @@ gpu_verdict gpu_case_judge(const attend_case *c, const float *out, const float *
             int64_t at = q * c->caps.latent_dim + d;
             double ref = c->expected.out[at];
             double allowed = relative_of(c, score) * c->expected.magnitude[at] +
-                             1.01 * u_out * fabs(ref) + 0x1p-100;
+                             1.01 * u_out * fabs(ref) + absolute;
             judge(&v, c, "out", q, d, (double)out[at], ref, is_empty ? 0 : allowed);
         }
     }

@@ -89,7 +89,8 @@ static device_case upload(const attend_case *c)
     plan_of(c, &d);
     size_t rows = (size_t)c->caps.max_query_rows;
     d.pool = walled_take(c->pool.bytes, c->pool.data);
-    d.query = walled_take(c->query.bytes ? c->query.bytes : 16, c->query.data);
+    d.query = walled_take(c->query.bytes ? c->query.bytes : 16,
+                          c->query.bytes ? c->query.data : NULL);
     d.table = walled_take(c->table.bytes, c->table.data);
     d.lengths = walled_take(c->lengths.bytes, c->lengths.data);
     d.starts = walled_take(c->starts.bytes, c->starts.data);

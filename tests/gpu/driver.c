@@ -167,9 +167,17 @@ void gpu_compile(const mlai_cuda_shape *shape, mlai_cuda_program program,
          (void **, const char *, const char *, int, const char *const *,
           const char *const *),
          &made, row->source, row->name, 0, NULL, NULL);
-    CALL(nvrtcCompileProgram, (void *, int, const char *const *), made, options.num + 1,
-         list);
+    int (*compile)(void *, int, const char *const *);
+    void *entry = symbol(driver, "nvrtcCompileProgram");
+    memcpy(&compile, &entry, sizeof compile);
     size_t bytes;
+    if (compile(made, options.num + 1, list) != 0) {
+        CALL(nvrtcGetProgramLogSize, (void *, size_t *), made, &bytes);
+        char *log = malloc(bytes);
+        CALL(nvrtcGetProgramLog, (void *, char *), made, log);
+        (void)fprintf(stderr, "%s\n%s\n", path, log);
+        exit(2);
+    }
     CALL(nvrtcGetCUBINSize, (void *, size_t *), made, &bytes);
     char *cubin = malloc(bytes);
     CALL(nvrtcGetCUBIN, (void *, char *), made, cubin);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const level_names[] = {"c", "avx2", "avx512", "sm80", "sm90a"};
+static const char *const level_names[] = {"c", "avx2", "avx512", "sm80", "sm90a", "nvrtc"};
 
 levels levels_start(const char *name)
 {
@@ -18,7 +18,7 @@ bool levels_run(levels *suite, const char *level, bool is_available)
         suite->num_run++;
         printf("%s: level %s\n", suite->name, level);
     } else {
-        printf("%s: level %s SKIPPED: this CPU has not got it\n", suite->name, level);
+        printf("%s: level %s SKIPPED: this machine has not got it\n", suite->name, level);
         if (suite->num_skipped < LEVELS_MAX) {
             suite->skipped[suite->num_skipped] = level;
         }

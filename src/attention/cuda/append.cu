@@ -12,7 +12,6 @@ constexpr int WARP = 32;
 constexpr int THREADS = 256;
 constexpr int FORMAT_BF16 = 1; /* mla_kv_format's values */
 constexpr int FORMAT_FP8 = 2;
-constexpr int FORMAT_G128 = 3;
 constexpr int GROUP = 128;
 constexpr int WIDTH = LATENT + ROPE;
 
@@ -63,6 +62,12 @@ DEVICE u8 *find_slot(const params &p, s64 slot)
     return p.pool + page * p.page_stride_bytes + slot % p.page_tokens * ROW_BYTES;
 }
 
+/* A NaN keeps its sign, which the division here would not keep. */
+DEVICE float divided(float value, float by)
+{
+    return value != value ? value : __fdiv_rn(value, by);
+}
+
 DEVICE void write_group(const params &p, s64 row, int group, int lane, u8 *to)
 {
     float value[GROUP / WARP];
@@ -78,7 +83,7 @@ DEVICE void write_group(const params &p, s64 row, int group, int lane, u8 *to)
     float scale = __fdiv_rn(largest, 448.0f);
     scale = scale > 0 ? scale : 1.0f;
     for (int i = 0; i < GROUP / WARP; i++) {
-        to[group * GROUP + i * WARP + lane] = e4m3_of(__fdiv_rn(value[i], scale));
+        to[group * GROUP + i * WARP + lane] = e4m3_of(divided(value[i], scale));
     }
     if (lane == 0) {
         *(float *)(to + LATENT + group * 4) = scale;
@@ -94,7 +99,7 @@ DEVICE void write_row(const params &p, s64 row, int lane, u8 *to)
     } else if (KV_FORMAT == FORMAT_FP8) {
         float scale = p.kv_scale ? *p.kv_scale : 1.0f;
         for (int i = lane; i < WIDTH; i += WARP) {
-            to[i] = e4m3_of(__fdiv_rn(value_at(p, row, i), scale));
+            to[i] = e4m3_of(divided(value_at(p, row, i), scale));
         }
     } else {
         for (int group = 0; group < LATENT / GROUP; group++) {

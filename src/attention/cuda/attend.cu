@@ -20,13 +20,13 @@ DEVICE int tiles_of(const params &p, int num_rows)
     return (int)(((s64)num_rows * p.num_heads + TILE_ROWS - 1) / TILE_ROWS);
 }
 
-/* Items of the requests [first, first + THREADS), summed up to each of them. */
+/* Items of the requests [first, first + WINDOW), summed up to each of them. */
 DEVICE void scan_requests(const params &p, int first)
 {
     shared_state &state = state_of();
     int request = first + (int)threadIdx.x;
     unsigned count = 0;
-    if (request < p.num_requests) {
+    if (threadIdx.x < WINDOW && request < p.num_requests) {
         request_view r = view_of(p, request);
         count = (unsigned)tiles_of(p, r.num_rows) * (unsigned)r.num_splits;
     }
@@ -41,7 +41,9 @@ DEVICE void scan_requests(const params &p, int first)
     for (int w = 0; w < (int)threadIdx.x / WARP; w++) {
         count += state.of_warp[w];
     }
-    state.items_before[threadIdx.x + 1] = count;
+    if (threadIdx.x < WINDOW) {
+        state.items_before[threadIdx.x + 1] = count;
+    }
     if (threadIdx.x == 0) {
         state.items_before[0] = 0;
     }
@@ -64,20 +66,34 @@ DEVICE void fill_work(const params &p, work &w, int request, unsigned item)
     int origin = w.request.origin;
     w.keys.table = p.tables + (s64)request * p.table_width;
     w.keys.begin = origin + (keys.begin - origin) / p.split.unit * p.split.unit;
+    w.keys.first = keys.begin;
     w.keys.end = keys.end;
-    w.keys.num = keys.begin < keys.end ? divide_up(keys.end - w.keys.begin, TILE_TOKENS) : 0;
+    w.keys.num =
+        keys.begin < keys.end ? divide_up(keys.end - w.keys.begin, TILE_TOKENS) : 0;
 }
 
 /* Item `index` of the window that begins at request `first`: its thread fills it in. */
 DEVICE const work &find_work(const params &p, int first, unsigned index)
 {
     shared_state &state = state_of();
-    unsigned before = state.items_before[threadIdx.x];
-    if (before <= index && index < state.items_before[threadIdx.x + 1]) {
+    if (threadIdx.x < WINDOW && state.items_before[threadIdx.x] <= index &&
+        index < state.items_before[threadIdx.x + 1]) {
+        unsigned before = state.items_before[threadIdx.x];
         fill_work(p, state.item, first + (int)threadIdx.x, index - before);
     }
     __syncthreads();
     return state.item;
+}
+
+/* Of scores, in units of log 2, and of values: asked for once, by one thread. */
+DEVICE void note_scales(const params &p)
+{
+    if (threadIdx.x == 0) {
+        float value = KV_FORMAT == FORMAT_FP8 && p.kv_scale ? *p.kv_scale : 1;
+        float query = p.query_scale ? *p.query_scale : 1;
+        state_of().value_scale = value;
+        state_of().score_scale = p.softmax_scale * query * value * LOG2_E;
+    }
 }
 
 /* What each row of the tile sees, to shared memory. */
@@ -86,25 +102,32 @@ DEVICE void note_seen(const params &p, const work &w)
     int within = (int)threadIdx.x;
     if (within < TILE_ROWS) {
         s64 packed = w.first - (s64)w.request.first_row * p.num_heads + within;
-        state_of().seen[within] = within < w.num_packed
-                                      ? keys_of_row(p, w.request, (int)(packed / p.num_heads))
-                                      : key_range{0, 0};
+        state_of().seen[within] =
+            within < w.num_packed ? keys_of_row(p, w.request, (int)(packed / p.num_heads))
+                                  : key_range{0, 0};
     }
 }
 
-/* The score of a token, in units of log 2; -inf where the row does not see it. */
-DEVICE float score_of(key_range seen, const key_tiles &keys, int tile, int token, float scale)
+/* The scores of a thread's tokens, in units of log 2; -inf where the row does not see one. */
+DEVICE void read_scores(float (&score)[TOKENS_PER_LANE], const key_tiles &keys, int tile,
+                        int stage, int within, int first)
 {
-    int within = (int)threadIdx.x / LANES_PER_ROW;
-    float sum = 0;
+    const float *from = scores_of(0) + within * SCORE_STRIDE + first;
+    const u8 *is_valid = state_of().is_valid[stage] + first;
+    key_range seen = state_of().seen[within];
+    u32 key = (u32)keys.begin + (u32)tile * TILE_TOKENS + first - (u32)seen.begin;
+    u32 num_seen = (u32)max(min(seen.end, keys.end) - seen.begin, 0);
+    float scale = state_of().score_scale;
+    float sum[TOKENS_PER_LANE] = {};
 #pragma unroll
     for (int group = 0; group < DIM_GROUPS; group++) {
-        sum += scores_of(group)[within * SCORE_STRIDE + token];
+        add_floats(sum, from + group * TILE_ROWS * SCORE_STRIDE);
     }
-    s64 key = (s64)keys.begin + (s64)tile * TILE_TOKENS + token;
-    bool is_seen = key >= seen.begin && key < seen.end && key < keys.end &&
-                   state_of().is_valid[tile % NUM_STAGES][token];
-    return is_seen ? sum * scale : minus_infinity();
+#pragma unroll
+    for (int i = 0; i < TOKENS_PER_LANE; i++) {
+        bool is_seen = key + i < num_seen && is_valid[i];
+        score[i] = is_seen ? sum[i] * scale : minus_infinity();
+    }
 }
 
 DEVICE void write_weight(int within, int token, float weight)
@@ -118,16 +141,15 @@ DEVICE void write_weight(int within, int token, float weight)
 }
 
 /* Scores in shared memory to weights there, and by how much what was summed so far shrinks. */
-DEVICE void softmax_tile(softmax_row &row, const key_tiles &keys, int tile, float scale)
+DEVICE void softmax_tile(softmax_row &row, const key_tiles &keys, int tile, int stage)
 {
-    int within = (int)threadIdx.x / LANES_PER_ROW;
-    int first = (int)threadIdx.x % LANES_PER_ROW * TOKENS_PER_LANE;
+    int within = thread_now() / LANES_PER_ROW;
+    int first = thread_now() % LANES_PER_ROW * TOKENS_PER_LANE;
     float score[TOKENS_PER_LANE];
     float most = row.most;
-    key_range seen = state_of().seen[within];
+    read_scores(score, keys, tile, stage, within, first);
 #pragma unroll
     for (int i = 0; i < TOKENS_PER_LANE; i++) {
-        score[i] = score_of(seen, keys, tile, first + i, scale);
         most = fmaxf(most, score[i]);
     }
 #pragma unroll
@@ -162,7 +184,8 @@ DEVICE void finish_softmax(const params &p, const work &w, softmax_row &row)
         state_of().total[within] = total;
         if (within < w.num_packed) {
             s64 packed = w.first + within;
-            float lse = total == 0 ? minus_infinity() : (row.most + log2_fast(total)) * LN_2;
+            float lse =
+                total == 0 ? minus_infinity() : (row.most + log2_fast(total)) * LN_2;
             if (w.request.num_splits > 1) {
                 p.partial_lse[packed * p.split.max_splits + w.split] = lse;
             } else {
@@ -172,33 +195,56 @@ DEVICE void finish_softmax(const params &p, const work &w, softmax_row &row)
     }
 }
 
-/* Two neighbouring columns of the output or of a partial. */
-DEVICE void write_pair(const params &p, const work &w, s64 packed, int column, float x, float y)
-{
-    if (w.request.num_splits > 1) {
-        s64 at = (packed * p.split.max_splits + w.split) * LATENT + column;
-        *(float2 *)(p.partial + at) = make_float2(x, y);
-    } else if (p.output_dtype == MLAI_CUDA_OUTPUT_F32) {
-        *(float2 *)((float *)p.output + packed * LATENT + column) = make_float2(x, y);
-    } else {
-        *(u32 *)((u16 *)p.output + packed * LATENT + column) = bf16x2(x, y);
+/* Where a result goes. */
+struct to_f32 {
+    float *data;
+    DEVICE void write(s64 at, float x, float y) const
+    {
+        *(float2 *)(data + at) = make_float2(x, y);
     }
-}
+};
+struct to_bf16 {
+    u16 *data;
+    DEVICE void write(s64 at, float x, float y) const
+    {
+        *(u32 *)(data + at) = bf16x2(x, y);
+    }
+};
 
 /* A lane's columns of one row, `half` 0 or 1 of 16 rows: see values.cu for where they are. */
-DEVICE void write_row(const params &p, const work &w, s64 packed, int column, int lane,
-                      const float (&o)[RUN][4], int half, float by)
+template <typename TO>
+DEVICE void write_row(const TO &to, s64 at, int lane, const float (&o)[RUN][4], int half,
+                      float by)
 {
 #pragma unroll
     for (int j = 0; j < RUN; j += IS_BF16 ? 1 : 2) {
         if constexpr (IS_BF16) {
-            write_pair(p, w, packed, column + 8 * j + lane % 4 * 2, o[j][2 * half] * by,
-                       o[j][2 * half + 1] * by);
+            to.write(at + 8 * j + lane % 4 * 2, o[j][2 * half] * by,
+                     o[j][2 * half + 1] * by);
         } else {
-            int at = column + lane % 4 * 2 * RUN + j;
-            write_pair(p, w, packed, at, o[j][2 * half] * by, o[j + 1][2 * half] * by);
-            write_pair(p, w, packed, at + RUN, o[j][2 * half + 1] * by,
-                       o[j + 1][2 * half + 1] * by);
+            s64 first = at + lane % 4 * 2 * RUN + j;
+            to.write(first, o[j][2 * half] * by, o[j + 1][2 * half] * by);
+            to.write(first + RUN, o[j][2 * half + 1] * by, o[j + 1][2 * half + 1] * by);
+        }
+    }
+}
+
+/* row_stride: between packed rows; at: of the tile's first. */
+template <typename TO>
+DEVICE void write_rows(const TO &to, s64 at, s64 row_stride, int num, float value_scale,
+                       const output_part &out, int warp, int lane)
+{
+#pragma unroll
+    for (int row = 0; row < 2 * ROW_TILES; row++) {
+        int within = row * 8 + lane / 4;
+        float total = state_of().total[within];
+        float by = total == 0 ? 0 : value_scale / (total * WEIGHT_UNIT);
+#pragma unroll
+        for (int block = 0; block < BLOCKS; block++) {
+            if (within < num && has_block(warp, block)) {
+                write_row(to, at + within * row_stride + column_of_block(warp, block), lane,
+                          out.o[block][row / 2], row % 2, by);
+            }
         }
     }
 }
@@ -206,31 +252,38 @@ DEVICE void write_row(const params &p, const work &w, s64 packed, int column, in
 DEVICE void write_output(const params &p, const work &w, const output_part &out, int warp,
                          int lane)
 {
-    float value_scale = KV_FORMAT == FORMAT_FP8 && p.kv_scale ? *p.kv_scale : 1;
-#pragma unroll
-    for (int tile = 0; tile < ROW_TILES; tile++) {
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-            int within = tile * 16 + half * 8 + lane / 4;
-            float total = state_of().total[within];
-            float by = total == 0 ? 0 : value_scale / (total * WEIGHT_UNIT);
-#pragma unroll
-            for (int block = 0; block < BLOCKS; block++) {
-                if (within < w.num_packed && has_block(warp, block)) {
-                    write_row(p, w, w.first + within, column_of_block(warp, block), lane,
-                              out.o[block][tile], half, by);
-                }
-            }
-        }
+    float scale = state_of().value_scale;
+    int num = w.num_packed;
+    if (w.request.num_splits > 1) {
+        s64 stride = (s64)p.split.max_splits * LATENT;
+        s64 at = w.first * stride + (s64)w.split * LATENT;
+        write_rows(to_f32{p.partial}, at, stride, num, scale, out, warp, lane);
+    } else if (p.output_dtype == MLAI_CUDA_OUTPUT_F32) {
+        write_rows(to_f32{(float *)p.output}, w.first * LATENT, LATENT, num, scale, out,
+                   warp, lane);
+    } else {
+        write_rows(to_bf16{(u16 *)p.output}, w.first * LATENT, LATENT, num, scale, out,
+                   warp, lane);
     }
 }
 
-DEVICE float score_scale(const params &p)
+/* Where arithmetic decides, scores do not queue behind copies. */
+#if __CUDA_ARCH__ >= 900
+constexpr bool IS_COPY_LATE = IS_G128 && ROW_TILES > 1;
+#else
+constexpr bool IS_COPY_LATE = false;
+#endif
+
+/* Starts the copy of the tile that the free stage is for. Returns the page of the next. */
+DEVICE int copy_ahead(const params &p, const key_tiles &keys, int tile, int stage, int page)
 {
-    float scale = p.softmax_scale;
-    scale *= p.query_scale ? *p.query_scale : 1;
-    scale *= KV_FORMAT == FORMAT_FP8 && p.kv_scale ? *p.kv_scale : 1;
-    return scale * LOG2_E;
+    int ahead = tile + NUM_STAGES - 1;
+    if (ahead < keys.num) {
+        copy_tile(p, keys, ahead, stage, page);
+        page = page_of_thread(p, keys, ahead + 1);
+    }
+    copy_commit();
+    return page;
 }
 
 /* Copies run NUM_STAGES - 1 tiles ahead; a tile's stage is free once the block has passed the
@@ -239,35 +292,38 @@ DEVICE void attend_work(const params &p, const work &w)
 {
     int warp = (int)threadIdx.x / WARP;
     int lane = (int)threadIdx.x % WARP;
-    int page = page_of_lane(p, w.keys, 0, warp, lane);
+    int page = page_of_thread(p, w.keys, 0);
 #pragma unroll
     for (int tile = 0; tile < NUM_STAGES - 1; tile++) {
         if (tile < w.keys.num) {
-            copy_tile(p, w.keys, tile, page, warp, lane);
+            copy_tile(p, w.keys, tile, tile, page);
         }
         copy_commit();
-        page = page_of_lane(p, w.keys, tile + 1, warp, lane);
+        page = page_of_thread(p, w.keys, tile + 1);
     }
+    int stage = 0; /* of the tile */
+    int free_stage = NUM_STAGES - 1;
     query_part query;
-    load_query(p, w.first, w.num_packed, warp % DIM_GROUPS, lane, query);
+    load_query(p, w.first, w.num_packed, warp, lane, query);
     output_part out = {};
     softmax_row row = {minus_infinity(), 0};
     note_seen(p, w);
-    float scale = score_scale(p);
     for (int tile = 0; tile < w.keys.num; tile++) {
-        int ahead = tile + NUM_STAGES - 1;
         copy_wait<NUM_STAGES - 2>();
         __syncthreads();
-        if (ahead < w.keys.num) {
-            copy_tile(p, w.keys, ahead, page, warp, lane);
-            page = page_of_lane(p, w.keys, ahead + 1, warp, lane);
+        if (!IS_COPY_LATE) {
+            page = copy_ahead(p, w.keys, tile, free_stage, page);
         }
-        copy_commit();
-        score_tile(query, tile % NUM_STAGES, warp, lane);
+        score_tile(query, stage, warp, lane);
+        if (IS_COPY_LATE) {
+            page = copy_ahead(p, w.keys, tile, free_stage, page);
+        }
         __syncthreads();
-        softmax_tile(row, w.keys, tile, scale);
+        softmax_tile(row, w.keys, tile, stage);
         __syncthreads();
-        add_values(out, tile % NUM_STAGES, warp, lane);
+        add_values(out, stage, warp, lane);
+        free_stage = stage;
+        stage = stage + 1 == NUM_STAGES ? 0 : stage + 1;
     }
     finish_softmax(p, w, row);
     __syncthreads();
@@ -278,16 +334,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_UNIT)
     attend(const __grid_constant__ params p)
 {
     let_next_start();
+    note_scales(p);
     int first = 0;
     unsigned before = 0; /* items of the requests before `first` */
     scan_requests(p, first);
     for (unsigned item = blockIdx.x;; item += gridDim.x) {
-        while (item - before >= state_of().items_before[THREADS]) {
-            first += THREADS;
+        while (item - before >= state_of().items_before[WINDOW]) {
+            first += WINDOW;
             if (first >= p.num_requests) {
                 return;
             }
-            before += state_of().items_before[THREADS];
+            before += state_of().items_before[WINDOW];
             __syncthreads();
             scan_requests(p, first);
         }

@@ -9,9 +9,18 @@ typedef long long s64;
 #define DEVICE __device__ __forceinline__
 
 constexpr int WARP = 32;
-constexpr int THREADS = 256;
+constexpr int THREADS = NUM_THREADS;
 constexpr int WARPS = THREADS / WARP;
 constexpr u32 ALL_LANES = 0xffffffffu;
+
+/* threadIdx.x, read again: what follows from it is not kept in a register from one tile to the
+ * next. */
+DEVICE int thread_now()
+{
+    int t;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(t));
+    return t;
+}
 
 DEVICE float minus_infinity() { return __int_as_float(0xff800000); }
 
@@ -109,12 +118,12 @@ DEVICE uint2 load_shared_8(u32 at)
 template <bool IS_BF16> DEVICE void multiply(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1)
 {
     if constexpr (IS_BF16) {
-        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+        asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
                      "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
     } else {
-        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+        asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
                      "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
@@ -185,4 +194,25 @@ DEVICE float log2_fast(float x)
     float y;
     asm("lg2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
+}
+
+/* sum += what lies at `from`, in loads as wide as N allows. */
+template <int N> DEVICE void add_floats(float (&sum)[N], const float *from)
+{
+    if constexpr (N % 4 == 0) {
+#pragma unroll
+        for (int i = 0; i < N; i += 4) {
+            float4 v = *(const float4 *)(from + i);
+            sum[i] += v.x;
+            sum[i + 1] += v.y;
+            sum[i + 2] += v.z;
+            sum[i + 3] += v.w;
+        }
+    } else if constexpr (N == 2) {
+        float2 v = *(const float2 *)from;
+        sum[0] += v.x;
+        sum[1] += v.y;
+    } else {
+        sum[0] += from[0];
+    }
 }

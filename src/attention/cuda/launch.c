@@ -3,6 +3,17 @@
 
 enum { THREADS = 256, APPEND_ROWS = 8 /* a warp each */, MAX_BLOCKS = 1 << 30 };
 
+/* A division of numbers below 2^31 as a multiplication: exact, because the multiplier is above
+ * 2^shift / by by less than 2^(shift - 31) / by, with 2^(shift - 31) >= by. */
+static void divide_by(int32_t by, unsigned *magic, int *shift)
+{
+    *shift = 31;
+    while (INT64_C(1) << (*shift - 31) < by) {
+        (*shift)++;
+    }
+    *magic = (unsigned)(((UINT64_C(1) << *shift) + (uint64_t)by - 1) / (uint64_t)by);
+}
+
 struct mlai_cuda_attend_params mlai_cuda_attend_params_of(const mlai_cuda_shape *shape,
                                                           const mlai_geometry *geometry,
                                                           const mla_buffers *buffers,
@@ -10,7 +21,7 @@ struct mlai_cuda_attend_params mlai_cuda_attend_params_of(const mlai_cuda_shape 
 {
     const mla_caps *caps = &geometry->caps;
     unsigned char *workspace = buffers->workspace.data;
-    return (struct mlai_cuda_attend_params){
+    struct mlai_cuda_attend_params params = {
         .pool = buffers->kv_pool.data,
         .query = buffers->query.data,
         .tables = buffers->block_table.data,
@@ -38,6 +49,8 @@ struct mlai_cuda_attend_params mlai_cuda_attend_params_of(const mlai_cuda_shape 
         .query_dtype = (int)caps->query_dtype,
         .output_dtype = (int)caps->output_dtype,
     };
+    divide_by(caps->page_tokens, &params.page_magic, &params.page_shift);
+    return params;
 }
 
 /* Blocks take items in turn, so that more than are resident would only come late. */
@@ -51,7 +64,7 @@ mlai_cuda_grid mlai_cuda_attend_grid(const mlai_cuda_shape *shape,
     return (mlai_cuda_grid){
         .blocks = batch->num_query_rows > 0 ? (uint32_t)blocks : 0,
         .blocks_y = 1,
-        .threads = THREADS,
+        .threads = (uint32_t)shape->num_threads,
         .shared_bytes = shape->shared_bytes,
     };
 }

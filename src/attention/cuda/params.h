@@ -7,7 +7,7 @@
 enum { MLAI_CUDA_QUERY_BF16 = 2, MLAI_CUDA_QUERY_E4M3 = 3 };  /* mla_dtype's values */
 enum { MLAI_CUDA_OUTPUT_F32 = 1, MLAI_CUDA_OUTPUT_BF16 = 2 }; /* mla_dtype's values */
 
-/* Where a request's keys are cut: see splits.cu. Constants of a plan. */
+/* Where a request's keys are cut: see requests.cu. Constants of a plan. */
 struct mlai_cuda_split_rule {
     int target;     /* splits of a request when no bound below says otherwise */
     int min_tokens; /* of a split */
@@ -43,6 +43,8 @@ struct mlai_cuda_attend_params {
     int num_query_rows;
     int query_dtype;
     int output_dtype;
+    unsigned page_magic; /* key / page_tokens = key * page_magic >> page_shift */
+    int page_shift;
 };
 
 struct mlai_cuda_append_params {

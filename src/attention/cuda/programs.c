@@ -32,6 +32,11 @@ mlai_cuda_architecture mlai_cuda_architecture_of(const mlai_cuda_device *device)
     return out;
 }
 
+static bool is_attend(mlai_cuda_program program)
+{
+    return program <= MLAI_CUDA_ATTEND_G128_M32;
+}
+
 static void define(mlai_cuda_options *options, const char *name, int32_t value)
 {
     (void)snprintf(options->text[options->num++], MLAI_CUDA_OPTION_BYTES, "-D%s=%d", name,
@@ -43,17 +48,13 @@ static void flag(mlai_cuda_options *options, const char *text)
     (void)snprintf(options->text[options->num++], MLAI_CUDA_OPTION_BYTES, "%s", text);
 }
 
-static bool is_attend(mlai_cuda_program program)
-{
-    return program <= MLAI_CUDA_ATTEND_G128_M32;
-}
-
 mlai_cuda_options mlai_cuda_options_of(const mlai_cuda_shape *shape,
                                        mlai_cuda_program program)
 {
     mlai_cuda_options out = {0};
     flag(&out, "--std=c++17");
     define(&out, "LATENT", shape->latent_dim);
+    define(&out, "NUM_THREADS", is_attend(program) ? shape->num_threads : 256);
     if (program == MLAI_CUDA_MERGE) {
         return out;
     }

@@ -56,6 +56,7 @@ typedef struct mlai_cuda_shape {
     mla_kv_format kv_format;
     int32_t row_bytes;       /* of a KV row in memory */
     int32_t tile_rows;       /* 16 or 32: packed (query row, head) pairs */
+    int32_t num_threads;     /* of a block of attend */
     int32_t tile_tokens;     /* 16, 32 or 64 */
     int32_t num_stages;      /* tiles of tokens in shared memory */
     int32_t row_stride;      /* of a KV row in shared memory, bytes */
@@ -121,7 +122,7 @@ MLAI_CUDA_AT(mlai_cuda_attend_params, softmax_scale, 128);
 MLAI_CUDA_AT(mlai_cuda_attend_params, output_dtype, 164);
 MLAI_CUDA_AT(mlai_cuda_append_params, num_rows, 32);
 MLAI_CUDA_AT(mlai_cuda_append_params, page_tokens, 56);
-_Static_assert(sizeof(struct mlai_cuda_attend_params) == 168, "NVRTC sees another layout");
+_Static_assert(sizeof(struct mlai_cuda_attend_params) == 176, "NVRTC sees another layout");
 _Static_assert(sizeof(struct mlai_cuda_append_params) == 64, "NVRTC sees another layout");
 
 #endif

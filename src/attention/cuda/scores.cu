@@ -10,14 +10,16 @@
 constexpr int STEPS = (LATENT < GROUP ? LATENT : GROUP) / 16; /* of the latent part, a warp */
 constexpr int ROPE_STEPS = (ROPE / 16 + DIM_GROUPS - 1) / DIM_GROUPS;
 constexpr int ALL_STEPS = STEPS + ROPE_STEPS;
-constexpr int TOKEN_GROUPS = WARPS / DIM_GROUPS;
+constexpr int ROW_GROUPS = THREADS / 256; /* of warps; each has as many row tiles */
+constexpr int SCORE_TILES = ROW_TILES / ROW_GROUPS;
+constexpr int TOKEN_GROUPS = WARPS / DIM_GROUPS / ROW_GROUPS;
 constexpr int TOKEN_TILES = TILE_TOKENS / TOKEN_GROUPS / 8;
 constexpr int ROPE_AT = IS_BF16 ? 2 * LATENT : IS_G128 ? LATENT + LATENT / GROUP * 4 : LATENT;
 constexpr bool IS_ROPE_BF16 = KV_FORMAT != FORMAT_FP8;
 
 struct query_part {
-    u32 a[ROW_TILES][ALL_STEPS][4];
-    float unscale[ROW_TILES][2]; /* of rows lane/4 and lane/4 + 8; fp8 */
+    u32 a[SCORE_TILES][ALL_STEPS][4];
+    float unscale[SCORE_TILES][2]; /* of rows lane/4 and lane/4 + 8; fp8 */
 };
 
 /* First of the 16 columns that a lane (of four) reads at once, from those of its warp: the
@@ -39,43 +41,57 @@ DEVICE constexpr int latent_pair(int step, int which)
 
 DEVICE bool has_step(int dim_group, int step)
 {
-    return step < STEPS ? LATENT % GROUP == 0 || dim_group * GROUP + step * 16 < LATENT
+    return step < STEPS ? LATENT == DIM_GROUPS * GROUP || dim_group * GROUP + step * 16 < LATENT
                         : (dim_group + (step - STEPS) * DIM_GROUPS) * 16 < ROPE;
 }
 
-template <int ITEM_BYTES> DEVICE float2 query_pair(const u8 *at)
+/* Where a lane's pair of a row is. */
+DEVICE int column_of_pair(int step, int which, int dim_group, int lane_of_4)
 {
-    if constexpr (ITEM_BYTES == 2) {
-        return floats_of_bf16x2(*(const u32 *)at);
+    if (step < STEPS) {
+        return first_latent_column(dim_group, lane_of_4) + latent_pair(step, which);
     }
-    return floats_of_f16x2(f16x2_of_e4m3x2(*(const u16 *)at));
+    return LATENT + (dim_group + (step - STEPS) * DIM_GROUPS) * 16 +
+           (IS_ROPE_BF16 ? 2 * lane_of_4 + 8 * which : 4 * lane_of_4 + 2 * which);
 }
 
-/* A lane's pair of a row, 0 where there is none. row: NULL for none. */
+/* A pair as it is stored; zeros where there is none. row: NULL for none. */
 template <int ITEM_BYTES>
-DEVICE float2 query_step(const u8 *row, int step, int which, int dim_group, int lane_of_4)
+DEVICE u32 query_pair(const u8 *row, int step, int which, int dim_group, int lane_of_4)
 {
     if (!row || !has_step(dim_group, step)) {
-        return make_float2(0, 0);
+        return 0;
     }
-    int column = first_latent_column(dim_group, lane_of_4) + latent_pair(step, which);
-    if (step >= STEPS) {
-        column = LATENT + (dim_group + (step - STEPS) * DIM_GROUPS) * 16 +
-                 (IS_ROPE_BF16 ? 2 * lane_of_4 + 8 * which : 4 * lane_of_4 + 2 * which);
+    const u8 *at = row + column_of_pair(step, which, dim_group, lane_of_4) * ITEM_BYTES;
+    if constexpr (ITEM_BYTES == 2) {
+        return *(const u32 *)at;
     }
-    return query_pair<ITEM_BYTES>(row + column * ITEM_BYTES);
+    return *(const u16 *)at;
 }
 
-/* 2^e that brings the row's largest value (of this warp's columns) near 2^14. */
-template <int ITEM_BYTES> DEVICE float scale_of_row(const u8 *row, int dim_group, int lane_of_4)
+template <int ITEM_BYTES> DEVICE float2 floats_of_pair(u32 pair)
+{
+    if constexpr (ITEM_BYTES == 2) {
+        return floats_of_bf16x2(pair);
+    }
+    return floats_of_f16x2(f16x2_of_e4m3x2(pair));
+}
+
+DEVICE bool is_bf16_step(int step) { return IS_BF16 || (step >= STEPS && IS_ROPE_BF16); }
+
+/* 2^e that brings the largest of a row's values that become f16 near 2^14. half: of the
+ * registers that hold the row. */
+template <int ITEM_BYTES>
+DEVICE float scale_of_row(const u32 (&a)[ALL_STEPS][4], int half)
 {
     float most = 0;
 #pragma unroll
-    for (int step = 0; step < (IS_ROPE_BF16 ? STEPS : ALL_STEPS); step++) {
-#pragma unroll
-        for (int which = 0; which < 2; which++) {
-            float2 q = query_step<ITEM_BYTES>(row, step, which, dim_group, lane_of_4);
-            most = fmaxf(most, fmaxf(fabsf(q.x), fabsf(q.y)));
+    for (int step = 0; step < ALL_STEPS; step++) {
+        if (!is_bf16_step(step)) {
+            float2 x = floats_of_pair<ITEM_BYTES>(a[step][half]);
+            float2 y = floats_of_pair<ITEM_BYTES>(a[step][half + 2]);
+            most = fmaxf(most, fmaxf(fmaxf(fabsf(x.x), fabsf(x.y)), fabsf(y.x)));
+            most = fmaxf(most, fabsf(y.y));
         }
     }
     most = fmaxf(most, __shfl_xor_sync(ALL_LANES, most, 1));
@@ -84,129 +100,172 @@ template <int ITEM_BYTES> DEVICE float scale_of_row(const u8 *row, int dim_group
     return __uint_as_float((u32)(min(max(14 - exponent, -120), 120) + 127) << 23);
 }
 
-/* Rows of the packed tile: `first` is its first (query row, head), `num` how many there are. */
+/* Rows [skip, skip + 16 SCORE_TILES) of the packed tile, whose row 0 is `first` of the batch
+ * and which has `num`. */
 template <int ITEM_BYTES>
-DEVICE void load_query_of(const u8 *query, s64 first, int num, int dim_group, int lane,
-                          query_part &q)
+DEVICE void load_query_of(const u8 *query, s64 first, int num, int skip, int dim_group,
+                          int lane, query_part &q)
 {
 #pragma unroll
-    for (int half = 0; half < 2 * ROW_TILES; half++) {
-        int within = half * 8 + lane / 4;
-        const u8 *row =
+    for (int row = 0; row < 2 * SCORE_TILES; row++) {
+        int within = skip + row * 8 + lane / 4;
+        const u8 *from =
             within < num ? query + (first + within) * (LATENT + ROPE) * ITEM_BYTES : nullptr;
-        float scale = IS_BF16 ? 1 : scale_of_row<ITEM_BYTES>(row, dim_group, lane % 4);
-        q.unscale[half / 2][half % 2] = 1 / scale;
 #pragma unroll
         for (int step = 0; step < ALL_STEPS; step++) {
 #pragma unroll
             for (int which = 0; which < 2; which++) {
-                float2 v = query_step<ITEM_BYTES>(row, step, which, dim_group, lane % 4);
-                bool is_bf16 = IS_BF16 || (step >= STEPS && IS_ROPE_BF16);
-                q.a[half / 2][step][half % 2 + 2 * which] =
-                    is_bf16 ? bf16x2(v.x, v.y) : f16x2(v.x * scale, v.y * scale);
+                q.a[row / 2][step][row % 2 + 2 * which] =
+                    query_pair<ITEM_BYTES>(from, step, which, dim_group, lane % 4);
+            }
+        }
+    }
+#pragma unroll
+    for (int row = 0; row < 2 * SCORE_TILES; row++) {
+        u32(&a)[ALL_STEPS][4] = q.a[row / 2];
+        float scale = IS_BF16 ? 1 : scale_of_row<ITEM_BYTES>(a, row % 2);
+        q.unscale[row / 2][row % 2] = 1 / scale;
+#pragma unroll
+        for (int step = 0; step < ALL_STEPS; step++) {
+#pragma unroll
+            for (int which = row % 2; which < 4; which += 2) {
+                float2 v = floats_of_pair<ITEM_BYTES>(a[step][which]);
+                if (!is_bf16_step(step)) {
+                    a[step][which] = f16x2(v.x * scale, v.y * scale);
+                } else if (ITEM_BYTES == 1) {
+                    a[step][which] = bf16x2(v.x, v.y);
+                }
             }
         }
     }
 }
 
-DEVICE void load_query(const params &p, s64 first, int num, int dim_group, int lane,
-                       query_part &q)
+DEVICE void load_query(const params &p, s64 first, int num, int warp, int lane, query_part &q)
 {
+    int dim_group = warp % DIM_GROUPS;
+    int skip = warp / (WARPS / ROW_GROUPS) * SCORE_TILES * 16;
     if (p.query_dtype == MLAI_CUDA_QUERY_BF16) {
-        load_query_of<2>((const u8 *)p.query, first, num, dim_group, lane, q);
+        load_query_of<2>((const u8 *)p.query, first, num, skip, dim_group, lane, q);
     } else {
-        load_query_of<1>((const u8 *)p.query, first, num, dim_group, lane, q);
+        load_query_of<1>((const u8 *)p.query, first, num, skip, dim_group, lane, q);
     }
 }
 
-/* Columns of the latent part, eight tokens whose rows begin at `rows`. */
-DEVICE void multiply_latent(const query_part &q, u32 rows, int dim_group, int lane,
-                            float (&s)[ROW_TILES][4])
+/* Scores of a warp's tokens, eight of them a product. Nothing is written before all of them are
+ * done, so that the products of different tokens can overlap. */
+typedef float score_part[TOKEN_TILES][SCORE_TILES][4];
+
+template <bool IS_BF16_STEP>
+DEVICE void multiply_step(const query_part &q, int step, const u32 (&b)[TOKEN_TILES][2],
+                          score_part &s)
 {
-    if constexpr (IS_BF16) {
 #pragma unroll
-        for (int step = 0; step < STEPS; step += 2) {
-            int column = dim_group * GROUP + step * 16;
-            if (LATENT % GROUP == 0 || column < LATENT) {
+    for (int t = 0; t < TOKEN_TILES; t++) {
+#pragma unroll
+        for (int tile = 0; tile < SCORE_TILES; tile++) {
+            multiply<IS_BF16_STEP>(s[t][tile], q.a[tile][step], b[t][0], b[t][1]);
+        }
+    }
+}
+
+/* Columns of the latent part; `rows`: where the first token's row begins. */
+DEVICE void multiply_latent_bf16(const query_part &q, u32 rows, int dim_group, int lane,
+                                 score_part &s)
+{
+    u32 at = rows + lane % 8 * ROW_STRIDE + 2 * (dim_group * GROUP + lane / 8 * 8);
+#pragma unroll
+    for (int step = 0; step < STEPS; step += 2) {
+        if (has_step(dim_group, step)) {
+            u32 first[TOKEN_TILES][2], second[TOKEN_TILES][2];
+#pragma unroll
+            for (int t = 0; t < TOKEN_TILES; t++) {
                 u32 b[4];
-                load_matrix_x4(b, rows + lane % 8 * ROW_STRIDE + 2 * (column + lane / 8 * 8));
-#pragma unroll
-                for (int tile = 0; tile < ROW_TILES; tile++) {
-                    multiply<true>(s[tile], q.a[tile][step], b[0], b[1]);
-                    multiply<true>(s[tile], q.a[tile][step + 1], b[2], b[3]);
-                }
+                load_matrix_x4(b, at + t * 8 * ROW_STRIDE + step * 32);
+                first[t][0] = b[0];
+                first[t][1] = b[1];
+                second[t][0] = b[2];
+                second[t][1] = b[3];
             }
-        }
-    } else {
-        u32 row = rows + lane / 4 * ROW_STRIDE + dim_group * GROUP;
-#pragma unroll
-        for (int read = 0; read < STEPS / 4; read++) {
-            int column = lane % 4 * READ_OF_LANE + read * READ_AGAIN;
-            if (LATENT % GROUP == 0 || dim_group * GROUP + 64 * read < LATENT) {
-                uint4 codes = load_shared_16(row + column);
-                u32 word[4] = {codes.x, codes.y, codes.z, codes.w};
-#pragma unroll
-                for (int i = 0; i < 4; i++) {
-                    u32 b0 = f16x2_of_e4m3x2(word[i]);
-                    u32 b1 = f16x2_of_e4m3x2(word[i] >> 16);
-#pragma unroll
-                    for (int tile = 0; tile < ROW_TILES; tile++) {
-                        multiply<false>(s[tile], q.a[tile][4 * read + i], b0, b1);
-                    }
-                }
-            }
+            multiply_step<true>(q, step, first, s);
+            multiply_step<true>(q, step + 1, second, s);
         }
     }
 }
 
-DEVICE void multiply_rope(const query_part &q, u32 rows, int dim_group, int lane,
-                          float (&s)[ROW_TILES][4])
+DEVICE void multiply_latent_codes(const query_part &q, u32 rows, int dim_group, int lane,
+                                  score_part &s)
 {
+    u32 at = rows + lane / 4 * ROW_STRIDE + dim_group * GROUP + lane % 4 * READ_OF_LANE;
 #pragma unroll
-    for (int step = 0; step < ROPE_STEPS; step++) {
-        int column = (dim_group + step * DIM_GROUPS) * 16;
-        if (column < ROPE) {
-            u32 row = rows + lane / 4 * ROW_STRIDE + ROPE_AT;
-            u32 b0, b1;
-            if constexpr (IS_ROPE_BF16) {
-                b0 = load_shared_4(row + 2 * column + lane % 4 * 4);
-                b1 = load_shared_4(row + 2 * column + lane % 4 * 4 + 16);
-            } else {
-                u32 codes = load_shared_4(row + column + lane % 4 * 4);
-                b0 = f16x2_of_e4m3x2(codes);
-                b1 = f16x2_of_e4m3x2(codes >> 16);
+    for (int read = 0; read < STEPS / 4; read++) {
+        if (has_step(dim_group, 4 * read)) {
+            u32 codes[TOKEN_TILES][4];
+#pragma unroll
+            for (int t = 0; t < TOKEN_TILES; t++) {
+                uint4 v = load_shared_16(at + t * 8 * ROW_STRIDE + read * READ_AGAIN);
+                codes[t][0] = v.x;
+                codes[t][1] = v.y;
+                codes[t][2] = v.z;
+                codes[t][3] = v.w;
             }
-#pragma unroll
-            for (int tile = 0; tile < ROW_TILES; tile++) {
-                multiply<IS_ROPE_BF16>(s[tile], q.a[tile][STEPS + step], b0, b1);
-            }
-        }
-    }
-}
-
-/* s: of the latent part so far. Afterwards of all columns of the warp, in the query's units. */
-DEVICE void finish_scores(const query_part &q, u32 rows, int dim_group, int lane,
-                          float (&s)[ROW_TILES][4])
-{
-    float scale[2] = {1, 1}; /* of tokens 2 (lane % 4) and the next */
-    if (!IS_G128) {
-        multiply_rope(q, rows, dim_group, lane, s);
-    } else if (dim_group * GROUP < LATENT) {
-        u32 at = rows + lane % 4 * 2 * ROW_STRIDE + LATENT + dim_group * 4;
-        scale[0] = __uint_as_float(load_shared_4(at));
-        scale[1] = __uint_as_float(load_shared_4(at + ROW_STRIDE));
-    }
-    if (!IS_BF16) {
-#pragma unroll
-        for (int tile = 0; tile < ROW_TILES; tile++) {
 #pragma unroll
             for (int i = 0; i < 4; i++) {
-                s[tile][i] *= q.unscale[tile][i / 2] * scale[i % 2];
+                u32 b[TOKEN_TILES][2];
+#pragma unroll
+                for (int t = 0; t < TOKEN_TILES; t++) {
+                    b[t][0] = f16x2_of_e4m3x2(codes[t][i]);
+                    b[t][1] = f16x2_of_e4m3x2(codes[t][i] >> 16);
+                }
+                multiply_step<false>(q, 4 * read + i, b, s);
             }
         }
     }
-    if (IS_G128) {
-        multiply_rope(q, rows, dim_group, lane, s);
+}
+
+DEVICE void multiply_rope(const query_part &q, u32 rows, int dim_group, int lane, score_part &s)
+{
+    u32 at = rows + lane / 4 * ROW_STRIDE + ROPE_AT + lane % 4 * 4;
+#pragma unroll
+    for (int step = 0; step < ROPE_STEPS; step++) {
+        if (has_step(dim_group, STEPS + step)) {
+            int column = (dim_group + step * DIM_GROUPS) * 16;
+            u32 b[TOKEN_TILES][2];
+#pragma unroll
+            for (int t = 0; t < TOKEN_TILES; t++) {
+                u32 row = at + t * 8 * ROW_STRIDE;
+                if constexpr (IS_ROPE_BF16) {
+                    b[t][0] = load_shared_4(row + 2 * column);
+                    b[t][1] = load_shared_4(row + 2 * column + 16);
+                } else {
+                    u32 codes = load_shared_4(row + column);
+                    b[t][0] = f16x2_of_e4m3x2(codes);
+                    b[t][1] = f16x2_of_e4m3x2(codes >> 16);
+                }
+            }
+            multiply_step<IS_ROPE_BF16>(q, STEPS + step, b, s);
+        }
+    }
+}
+
+/* Back to the query's own units; for fp8_g128 times the scales of the tokens' groups. */
+DEVICE void unscale(const query_part &q, u32 rows, int dim_group, int lane, score_part &s)
+{
+    u32 at = rows + lane % 4 * 2 * ROW_STRIDE + LATENT + dim_group * 4;
+    bool is_scaled = IS_G128 && dim_group * GROUP < LATENT;
+#pragma unroll
+    for (int t = 0; t < TOKEN_TILES; t++) {
+        float scale[2] = {1, 1}; /* of tokens 2 (lane % 4) and the next */
+        if (is_scaled) {
+            scale[0] = __uint_as_float(load_shared_4(at + t * 8 * ROW_STRIDE));
+            scale[1] = __uint_as_float(load_shared_4(at + (t * 8 + 1) * ROW_STRIDE));
+        }
+#pragma unroll
+        for (int tile = 0; tile < SCORE_TILES; tile++) {
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                s[t][tile][i] *= q.unscale[tile][i / 2] * scale[i % 2];
+            }
+        }
     }
 }
 
@@ -214,19 +273,31 @@ DEVICE void finish_scores(const query_part &q, u32 rows, int dim_group, int lane
 DEVICE void score_tile(const query_part &q, int stage, int warp, int lane)
 {
     int dim_group = warp % DIM_GROUPS;
-    int first_token = warp / DIM_GROUPS * TOKEN_TILES * 8;
+    int first_row = warp / (WARPS / ROW_GROUPS) * SCORE_TILES * 16;
+    int first_token = warp / DIM_GROUPS % TOKEN_GROUPS * TOKEN_TILES * 8;
     u32 rows = shared_address(stage_of(stage)) + first_token * ROW_STRIDE;
-    float *to = scores_of(dim_group) + lane / 4 * SCORE_STRIDE + first_token + lane % 4 * 2;
+    score_part s = {};
+    if constexpr (IS_BF16) {
+        multiply_latent_bf16(q, rows, dim_group, lane, s);
+        multiply_rope(q, rows, dim_group, lane, s);
+    } else if constexpr (IS_G128) {
+        multiply_latent_codes(q, rows, dim_group, lane, s);
+        unscale(q, rows, dim_group, lane, s);
+        multiply_rope(q, rows, dim_group, lane, s);
+    } else {
+        multiply_latent_codes(q, rows, dim_group, lane, s);
+        multiply_rope(q, rows, dim_group, lane, s);
+        unscale(q, rows, dim_group, lane, s);
+    }
+    float *to = scores_of(dim_group) + (first_row + lane / 4) * SCORE_STRIDE + first_token +
+                lane % 4 * 2;
 #pragma unroll
     for (int t = 0; t < TOKEN_TILES; t++) {
-        float s[ROW_TILES][4] = {};
-        multiply_latent(q, rows + t * 8 * ROW_STRIDE, dim_group, lane, s);
-        finish_scores(q, rows + t * 8 * ROW_STRIDE, dim_group, lane, s);
 #pragma unroll
-        for (int tile = 0; tile < ROW_TILES; tile++) {
+        for (int tile = 0; tile < SCORE_TILES; tile++) {
             float *row = to + tile * 16 * SCORE_STRIDE + t * 8;
-            *(float2 *)row = make_float2(s[tile][0], s[tile][1]);
-            *(float2 *)(row + 8 * SCORE_STRIDE) = make_float2(s[tile][2], s[tile][3]);
+            *(float2 *)row = make_float2(s[t][tile][0], s[t][tile][1]);
+            *(float2 *)(row + 8 * SCORE_STRIDE) = make_float2(s[t][tile][2], s[t][tile][3]);
         }
     }
 }

@@ -5,8 +5,10 @@
 #include "base/size.h"
 
 enum {
-    NUM_WARPS = 8,
+    WARPS_OF_ROW_GROUP = 8, /* 256 threads: scores.cu */
+    TOKENS_OF_PRODUCT = 8,
     MAX_LATENT = 1024,
+    SMALL_LATENT = 256,   /* up to it, 32 rows of output fit the registers of 256 threads */
     MAX_LATENT_M32 = 512, /* above it the output does not fit the registers */
     MAX_ROPE_STEPS = 8,
     STEP = 16, /* columns of one matrix instruction */
@@ -14,11 +16,11 @@ enum {
     MAX_STAGES = 4,
     SHARED_LIMIT = 99 * 1024, /* what every architecture from sm_80 on has */
     SHARED_RESERVED = 1024,   /* taken by the driver from each resident block */
-    FIXED_BYTES = 2048,       /* of attend.cu: the scan of requests, and one item */
-    MAX_WAVES = 4,
+    FIXED_BYTES = 2304,       /* of attend.cu: the scan of requests, and one item */
+    MAX_WAVES = 8,
     MAX_SPLITS = 512, /* merge.cu keeps the weights of as many */
     MIN_SPLIT_TOKENS = 64,
-    MAX_SPLIT_TOKENS = 2048,
+    MAX_SPLIT_TOKENS = 4096,
 };
 
 static int32_t up_to(int32_t value, int32_t unit)
@@ -64,10 +66,14 @@ static size_t shared_bytes(const mlai_cuda_shape *shape)
 }
 
 /* The longest tile of which two fit, then as many as fit. */
-static bool choose_tile(mlai_cuda_shape *shape, size_t limit)
+static bool choose_tile(mlai_cuda_shape *shape, bool has_e4m3, size_t limit)
 {
-    int32_t least = 8 * NUM_WARPS / shape->num_dim_groups;
-    for (shape->tile_tokens = 64; shape->tile_tokens >= 16; shape->tile_tokens /= 2) {
+    int32_t least = TOKENS_OF_PRODUCT * WARPS_OF_ROW_GROUP / shape->num_dim_groups;
+    bool is_short = (shape->tile_rows == 32 && shape->num_dim_groups > 2) ||
+                    (shape->kv_format != MLA_KV_BF16 && !has_e4m3); /* or it spills */
+    int32_t most = shape->latent_dim > MAX_LATENT_M32 ? 16 : is_short ? 32 : 64;
+    most = most < least ? least : most;
+    for (shape->tile_tokens = most; shape->tile_tokens >= 16; shape->tile_tokens /= 2) {
         shape->num_stages = 2;
         if (shape->tile_tokens >= least && shared_bytes(shape) <= limit) {
             break;
@@ -203,9 +209,12 @@ mla_status mlai_cuda_shape_of(const mlai_geometry *geometry, const mlai_cuda_dev
         .row_stride = row_stride((int32_t)geometry->row_bytes),
         .num_dim_groups = dim_groups(caps->latent_dim),
     };
+    shape.num_threads =
+        shape.tile_rows == 32 && caps->latent_dim > SMALL_LATENT ? 512 : 256;
     size_t limit = device->shared_block_bytes < SHARED_LIMIT ? device->shared_block_bytes
                                                              : SHARED_LIMIT;
-    MLAI_CHECK(choose_tile(&shape, limit), MLA_ERR_UNSUPPORTED,
+    MLAI_CHECK(choose_tile(&shape, device->major * 10 + device->minor >= 89, limit),
+               MLA_ERR_UNSUPPORTED,
                "two tiles of %d-byte KV rows do not fit %zu bytes of shared memory",
                shape.row_bytes, limit);
     bool two = shape.tile_rows == 16 && caps->latent_dim <= MAX_LATENT_M32 &&

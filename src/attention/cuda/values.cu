@@ -5,7 +5,7 @@
  * fp8_g128 a weight is multiplied by the scale of the token's group first, which asks for the
  * range of bf16: the codes are exact in that, too. */
 
-constexpr int RUN = LATENT % 512 == 0 ? 8 : 4; /* neighbouring fp8 columns that a lane reads */
+constexpr int RUN = LATENT % (64 * WARPS) == 0 ? 8 : 4; /* neighbouring fp8 columns that a lane reads */
 constexpr int BLOCK = 8 * RUN;                 /* columns */
 constexpr int BLOCKS = (LATENT / BLOCK + WARPS - 1) / WARPS; /* of a warp */
 constexpr bool ARE_ALL_FULL = LATENT % (BLOCK * WARPS) == 0;
