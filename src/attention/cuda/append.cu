@@ -75,7 +75,8 @@ DEVICE void write_group(const params &p, s64 row, int group, int lane, u8 *to)
     for (int i = 0; i < GROUP / WARP; i++) {
         value[i] = value_at(p, row, group * GROUP + i * WARP + lane);
         float magnitude = fabsf(value[i]);
-        largest = magnitude < __uint_as_float(0x7f800000u) ? fmaxf(largest, magnitude) : largest;
+        largest =
+            magnitude < __uint_as_float(0x7f800000u) ? fmaxf(largest, magnitude) : largest;
     }
     for (int step = WARP / 2; step > 0; step /= 2) {
         largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, step));

@@ -22,9 +22,15 @@ DEVICE int thread_now()
     return t;
 }
 
-DEVICE float minus_infinity() { return __int_as_float(0xff800000); }
+DEVICE float minus_infinity()
+{
+    return __int_as_float(0xff800000);
+}
 
-DEVICE u32 shared_address(const void *at) { return (u32)__cvta_generic_to_shared(at); }
+DEVICE u32 shared_address(const void *at)
+{
+    return (u32)__cvta_generic_to_shared(at);
+}
 
 /* BYTES from global to shared memory, in the background; zeros if not `valid`, when nothing is
  * read. */
@@ -42,7 +48,10 @@ template <int BYTES> DEVICE void copy_async(u32 to, const u8 *from, bool valid)
     }
 }
 
-DEVICE void copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+DEVICE void copy_commit()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
 
 /* All but the last `N` groups have landed. */
 template <int N> DEVICE void copy_wait()
@@ -110,23 +119,27 @@ DEVICE u32 load_shared_4(u32 at)
 DEVICE uint2 load_shared_8(u32 at)
 {
     uint2 v;
-    asm volatile("ld.shared.v2.u32 {%0,%1}, [%2];" : "=r"(v.x), "=r"(v.y) : "r"(at) : "memory");
+    asm volatile("ld.shared.v2.u32 {%0,%1}, [%2];"
+                 : "=r"(v.x), "=r"(v.y)
+                 : "r"(at)
+                 : "memory");
     return v;
 }
 
 /* d += a b: 16 rows by 8 columns, 16 deep. IS_BF16: else f16. */
-template <bool IS_BF16> DEVICE void multiply(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1)
+template <bool IS_BF16>
+DEVICE void multiply(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1)
 {
     if constexpr (IS_BF16) {
         asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-                     "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                     : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+            "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+            : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
     } else {
         asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-                     "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                     : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+            "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+            : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
     }
 }
 
@@ -164,7 +177,9 @@ DEVICE u32 f16x2_of_e4m3x2(u32 codes)
 {
     u32 v;
 #if __CUDA_ARCH__ >= 890
-    asm("{.reg .b16 l; cvt.u16.u32 l, %1; cvt.rn.f16x2.e4m3x2 %0, l;}" : "=r"(v) : "r"(codes));
+    asm("{.reg .b16 l; cvt.u16.u32 l, %1; cvt.rn.f16x2.e4m3x2 %0, l;}"
+        : "=r"(v)
+        : "r"(codes));
 #else
     /* The codes as f16 are the values times 2^-8, subnormals too; NaN needs its own code. */
     u32 spread = __byte_perm(codes, 0, 0x1404);

@@ -2,7 +2,7 @@
  * slice of its columns; its threads are num_groups groups of slice/4 lanes, group g sums the
  * splits g, g + num_groups, ... A partial with weight 0 is never read. */
 
-constexpr int COLUMNS = 4;   /* of a lane */
+constexpr int COLUMNS = 4;      /* of a lane */
 constexpr int MAX_MERGED = 512; /* splits whose weights are kept at once */
 
 struct merged {
@@ -43,8 +43,8 @@ DEVICE float block_sum(float value, float *of_warp)
     return value;
 }
 
-DEVICE float lse_of_split(const params &p, const request_view &r, key_range seen, s64 packed,
-                          int k)
+DEVICE float lse_of_split(const params &p, const request_view &r, key_range seen,
+                          s64 packed, int k)
 {
     key_range keys = keys_in_split(r, seen, k);
     return keys.begin < keys.end ? p.partial_lse[packed * p.split.max_splits + k]
@@ -117,8 +117,8 @@ DEVICE void merge_row(const params &p, merged &m, s64 packed, const request_view
     int num_groups = THREADS / lanes;
     int group = (int)threadIdx.x / lanes;
     int column = (int)blockIdx.y * slice + (int)threadIdx.x % lanes * COLUMNS;
-    float4 sum = sum_splits(p, m, packed, group < num_groups ? r.num_splits : 0, column, group,
-                            num_groups);
+    float4 sum = sum_splits(p, m, packed, group < num_groups ? r.num_splits : 0, column,
+                            group, num_groups);
     if (group == 0) {
         float inverse = total == 0 ? 0 : 1 / total;
         float4 v = {sum.x * inverse, sum.y * inverse, sum.z * inverse, sum.w * inverse};

@@ -9,10 +9,10 @@ struct key_range {
 };
 
 struct request_view {
-    int first_row;    /* of the batch */
+    int first_row; /* of the batch */
     int num_rows;
-    int length;       /* keys */
-    int origin;       /* first key that any of its rows sees, down to a multiple of a tile */
+    int length; /* keys */
+    int origin; /* first key that any of its rows sees, down to a multiple of a tile */
     int split_tokens; /* split k is [origin + k s, origin + (k + 1) s) */
     int num_splits;   /* at least 1 */
 };
@@ -27,7 +27,10 @@ DEVICE key_range keys_of_row(const params &p, const request_view &r, int row)
     return {begin, end};
 }
 
-DEVICE int divide_up(int value, int by) { return value / by + (value % by > 0); }
+DEVICE int divide_up(int value, int by)
+{
+    return value / by + (value % by > 0);
+}
 
 DEVICE void cut(const params &p, request_view &r)
 {
@@ -36,7 +39,8 @@ DEVICE void cut(const params &p, request_view &r)
     int s = divide_up(span, p.split.target);
     s = min(max(s, p.split.min_tokens), p.split.max_tokens);
     s = max(s, divide_up(span, p.split.max_splits));
-    r.split_tokens = (int)min((s64)divide_up(s, p.split.unit) * p.split.unit, (s64)0x7fffffc0);
+    r.split_tokens =
+        (int)min((s64)divide_up(s, p.split.unit) * p.split.unit, (s64)0x7fffffc0);
     r.num_splits = max(divide_up(span, r.split_tokens), 1);
 }
 

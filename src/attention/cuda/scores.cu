@@ -7,14 +7,17 @@
  * of that. bf16 keys stay bf16. The order of columns within a product is free: of fp8 a lane
  * reads 16 neighbours at once. */
 
-constexpr int STEPS = (LATENT < GROUP ? LATENT : GROUP) / 16; /* of the latent part, a warp */
+constexpr int STEPS =
+    (LATENT < GROUP ? LATENT : GROUP) / 16; /* of the latent part, a warp */
 constexpr int ROPE_STEPS = (ROPE / 16 + DIM_GROUPS - 1) / DIM_GROUPS;
 constexpr int ALL_STEPS = STEPS + ROPE_STEPS;
 constexpr int ROW_GROUPS = THREADS / 256; /* of warps; each has as many row tiles */
 constexpr int SCORE_TILES = ROW_TILES / ROW_GROUPS;
 constexpr int TOKEN_GROUPS = WARPS / DIM_GROUPS / ROW_GROUPS;
 constexpr int TOKEN_TILES = TILE_TOKENS / TOKEN_GROUPS / 8;
-constexpr int ROPE_AT = IS_BF16 ? 2 * LATENT : IS_G128 ? LATENT + LATENT / GROUP * 4 : LATENT;
+constexpr int ROPE_AT = IS_BF16   ? 2 * LATENT
+                        : IS_G128 ? LATENT + LATENT / GROUP * 4
+                                  : LATENT;
 constexpr bool IS_ROPE_BF16 = KV_FORMAT != FORMAT_FP8;
 
 struct query_part {
@@ -36,13 +39,15 @@ DEVICE int first_latent_column(int dim_group, int lane_of_4)
 
 DEVICE constexpr int latent_pair(int step, int which)
 {
-    return IS_BF16 ? 16 * step + 8 * which : step / 4 * READ_AGAIN + step % 4 * 4 + 2 * which;
+    return IS_BF16 ? 16 * step + 8 * which
+                   : step / 4 * READ_AGAIN + step % 4 * 4 + 2 * which;
 }
 
 DEVICE bool has_step(int dim_group, int step)
 {
-    return step < STEPS ? LATENT == DIM_GROUPS * GROUP || dim_group * GROUP + step * 16 < LATENT
-                        : (dim_group + (step - STEPS) * DIM_GROUPS) * 16 < ROPE;
+    return step < STEPS
+               ? LATENT == DIM_GROUPS * GROUP || dim_group * GROUP + step * 16 < LATENT
+               : (dim_group + (step - STEPS) * DIM_GROUPS) * 16 < ROPE;
 }
 
 /* Where a lane's pair of a row is. */
@@ -77,12 +82,14 @@ template <int ITEM_BYTES> DEVICE float2 floats_of_pair(u32 pair)
     return floats_of_f16x2(f16x2_of_e4m3x2(pair));
 }
 
-DEVICE bool is_bf16_step(int step) { return IS_BF16 || (step >= STEPS && IS_ROPE_BF16); }
+DEVICE bool is_bf16_step(int step)
+{
+    return IS_BF16 || (step >= STEPS && IS_ROPE_BF16);
+}
 
 /* 2^e that brings the largest of a row's values that become f16 near 2^14. half: of the
  * registers that hold the row. */
-template <int ITEM_BYTES>
-DEVICE float scale_of_row(const u32 (&a)[ALL_STEPS][4], int half)
+template <int ITEM_BYTES> DEVICE float scale_of_row(const u32 (&a)[ALL_STEPS][4], int half)
 {
     float most = 0;
 #pragma unroll
@@ -109,8 +116,9 @@ DEVICE void load_query_of(const u8 *query, s64 first, int num, int skip, int dim
 #pragma unroll
     for (int row = 0; row < 2 * SCORE_TILES; row++) {
         int within = skip + row * 8 + lane / 4;
-        const u8 *from =
-            within < num ? query + (first + within) * (LATENT + ROPE) * ITEM_BYTES : nullptr;
+        const u8 *from = within < num
+                             ? query + (first + within) * (LATENT + ROPE) * ITEM_BYTES
+                             : nullptr;
 #pragma unroll
         for (int step = 0; step < ALL_STEPS; step++) {
 #pragma unroll
@@ -140,7 +148,8 @@ DEVICE void load_query_of(const u8 *query, s64 first, int num, int skip, int dim
     }
 }
 
-DEVICE void load_query(const params &p, s64 first, int num, int warp, int lane, query_part &q)
+DEVICE void load_query(const params &p, s64 first, int num, int warp, int lane,
+                       query_part &q)
 {
     int dim_group = warp % DIM_GROUPS;
     int skip = warp / (WARPS / ROW_GROUPS) * SCORE_TILES * 16;
@@ -222,7 +231,8 @@ DEVICE void multiply_latent_codes(const query_part &q, u32 rows, int dim_group, 
     }
 }
 
-DEVICE void multiply_rope(const query_part &q, u32 rows, int dim_group, int lane, score_part &s)
+DEVICE void multiply_rope(const query_part &q, u32 rows, int dim_group, int lane,
+                          score_part &s)
 {
     u32 at = rows + lane / 4 * ROW_STRIDE + ROPE_AT + lane % 4 * 4;
 #pragma unroll

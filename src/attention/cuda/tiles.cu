@@ -34,7 +34,7 @@ struct work {
 };
 
 struct shared_state {
-    unsigned items_before[WINDOW + 1]; /* of the requests in the window */
+    unsigned items_before[WINDOW + 1];     /* of the requests in the window */
     __align__(16) unsigned of_warp[WARPS]; /* apart: loads of it may be widened */
     float score_scale, value_scale;
     work item;

@@ -5,8 +5,9 @@
  * fp8_g128 a weight is multiplied by the scale of the token's group first, which asks for the
  * range of bf16: the codes are exact in that, too. */
 
-constexpr int RUN = LATENT % (64 * WARPS) == 0 ? 8 : 4; /* neighbouring fp8 columns that a lane reads */
-constexpr int BLOCK = 8 * RUN;                 /* columns */
+constexpr int RUN =
+    LATENT % (64 * WARPS) == 0 ? 8 : 4; /* neighbouring fp8 columns that a lane reads */
+constexpr int BLOCK = 8 * RUN;          /* columns */
 constexpr int BLOCKS = (LATENT / BLOCK + WARPS - 1) / WARPS; /* of a warp */
 constexpr bool ARE_ALL_FULL = LATENT % (BLOCK * WARPS) == 0;
 
@@ -19,7 +20,10 @@ DEVICE bool has_block(int warp, int block)
     return ARE_ALL_FULL || (warp + block * WARPS) * BLOCK < LATENT;
 }
 
-DEVICE int column_of_block(int warp, int block) { return (warp + block * WARPS) * BLOCK; }
+DEVICE int column_of_block(int warp, int block)
+{
+    return (warp + block * WARPS) * BLOCK;
+}
 
 /* The weights of 16 rows and 16 tokens as an operand; at: their rows and the first token. */
 DEVICE void load_weights(u32 (&a)[4], int row, int token, int lane)
@@ -33,8 +37,8 @@ DEVICE void load_weights(u32 (&a)[4], int row, int token, int lane)
  * memory, ROW_STRIDE apart. */
 DEVICE void load_scaled_weights(u32 (&a)[4], int row, int token, u32 scales, int lane)
 {
-    const float *from = (const float *)weights_of() + (row + lane / 4) * SCORE_STRIDE + token +
-                        lane % 4 * 2;
+    const float *from = (const float *)weights_of() + (row + lane / 4) * SCORE_STRIDE +
+                        token + lane % 4 * 2;
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         u32 at = scales + (lane % 4 * 2 + 8 * half) * ROW_STRIDE;
@@ -138,8 +142,8 @@ DEVICE void rescale(output_part &out, int lane)
     }
 }
 
-DEVICE void add_block(float (&o)[ROW_TILES][RUN][4], u32 (&a)[ROW_TILES][4], u32 rows, int token,
-                      int column, int lane)
+DEVICE void add_block(float (&o)[ROW_TILES][RUN][4], u32 (&a)[ROW_TILES][4], u32 rows,
+                      int token, int column, int lane)
 {
     if constexpr (IS_BF16) {
         multiply_bf16(rows + 2 * column, a, lane, o);
