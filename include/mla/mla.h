@@ -296,8 +296,9 @@ MLA_API MLA_MUST_CHECK mla_status mla_context_create(const mla_context_options *
                                                      mla_context **out, mla_error *err);
 
 /* *context: consumed; it may be NULL. MLA_ERR_STATE, and nothing is freed,
- * while a session, plan, binding or comm made from it is alive, or memory that was taken
- * or booked through it has not been given back. */
+ * while a session, plan, binding or comm made from it is alive, or a CUDA graph of the
+ * caller's that captured a run of it, or memory that was taken or booked through it has not
+ * been given back. */
 MLA_API MLA_MUST_CHECK mla_status mla_context_destroy(mla_context **context,
                                                       mla_error *err);
 
@@ -359,6 +360,7 @@ typedef struct mla_session_options {
      * mla_context_memory. */
     void (*progress)(void *user, const mla_progress *progress);
     void *progress_user; /* borrowed until mla_session_close */
+    const char *nvrtc_path; /* read (copied); CUDA: the compiler's library; NULL: by name */
 } mla_session_options;
 
 /* context: borrowed until close. options: read; NULL: all defaults. out: owned,

@@ -84,5 +84,6 @@ mla_status mla_append(const mla_plan *plan, const mla_append_args *args, mla_str
     MLAI_TRY(check_rows(&plan->geometry, &full, err));
     MLAI_TRY(check_pool(&plan->geometry, &full, err));
     MLAI_TRY(check_overlap(&full, err));
-    return plan->context->ops->append(plan->context, &plan->geometry, &full, stream, err);
+    return plan->context->ops->append(plan->context, &plan->geometry, plan->launcher, &full,
+                                      stream, err);
 }

@@ -27,6 +27,12 @@ mla_status mla_bind(mla_plan *plan, const mla_buffers *buffers, mla_binding **ou
     mla_context *context = plan->context;
     MLAI_TRY(mlai_ledger_take_zeroed(&context->ledger, MLA_FOR_BINDING, 1, sizeof *binding,
                                      "a binding", (void **)&binding, err));
+    mla_status status = context->ops->make_mark(context, &binding->mark, err);
+    if (status != MLA_OK) {
+        mlai_ledger_give(&context->ledger, MLA_SPACE_HOST, MLA_FOR_BINDING, sizeof *binding,
+                         binding);
+        return status;
+    }
     binding->plan = mla_plan_retain(plan);
     binding->buffers = full;
     atomic_fetch_add(&context->num_children, 1);
@@ -50,7 +56,9 @@ void mla_unbind(mla_binding **binding_in)
     }
     mla_binding *binding = *binding_in;
     mla_context *context = binding->plan->context;
+    context->ops->wait(context, binding->mark);
     drop_graph(binding);
+    context->ops->drop_mark(context, binding->mark);
     mla_plan_release(&binding->plan);
     mlai_ledger_give(&context->ledger, MLA_SPACE_HOST, MLA_FOR_BINDING, sizeof *binding,
                      binding);
@@ -75,7 +83,8 @@ mla_status mla_run(mla_binding *binding, const mla_batch *batch, mla_stream stre
     mlai_launch launch = {.geometry = &plan->geometry,
                           .buffers = &binding->buffers,
                           .batch = &full,
-                          .stream = stream};
+                          .stream = stream,
+                          .mark = binding->mark};
     return plan->context->ops->launch(plan->context, plan->launcher, &launch, err);
 }
 
@@ -90,6 +99,7 @@ mla_status mla_record(mla_binding *binding, const mla_batch *batch, mla_error *e
         .geometry = &plan->geometry, .buffers = &binding->buffers, .batch = &full};
     MLAI_TRY(
         plan->context->ops->record(plan->context, plan->launcher, &launch, &graph, err));
+    plan->context->ops->wait(plan->context, binding->mark); /* the old one may be running */
     drop_graph(binding);
     binding->graph = graph;
     return MLA_OK;
@@ -100,12 +110,12 @@ mla_status mla_replay(mla_binding *binding, mla_stream stream, mla_error *err)
     MLAI_CHECK(binding, MLA_ERR_ARGUMENT, "binding is NULL");
     MLAI_CHECK(binding->graph, MLA_ERR_STATE, "nothing was recorded on this binding");
     mla_context *context = binding->plan->context;
-    return context->ops->replay(context, binding->graph, stream, err);
+    return context->ops->replay(context, binding->graph, binding->mark, stream, err);
 }
 
 mla_status mla_poll(mla_binding *binding, mla_error *err)
 {
     MLAI_CHECK(binding, MLA_ERR_ARGUMENT, "binding is NULL");
     mla_context *context = binding->plan->context;
-    return context->ops->poll(context, err);
+    return context->ops->poll(context, binding->mark, err);
 }

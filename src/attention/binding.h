@@ -8,6 +8,7 @@ struct mla_binding {
     mla_plan *plan;      /* owned: one user */
     mla_buffers buffers; /* full size; what it points to is the caller's */
     mlai_graph *graph;   /* owned; NULL until recorded */
+    mlai_mark *mark;     /* owned */
 };
 
 /* Everything that bind refuses: sizes, alignment, scales, overlap. buffers: full size. */

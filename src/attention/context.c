@@ -13,7 +13,7 @@ const mlai_backend *mlai_backend_of(mla_backend kind)
     case MLA_BACKEND_CPU:
         return &mlai_cpu_backend;
     case MLA_BACKEND_CUDA:
-        return NULL;
+        return &mlai_cuda_backend;
     }
     return NULL;
 }
@@ -37,10 +37,9 @@ static mla_status check_options(const mla_context_options *options, mla_error *e
     MLAI_CHECK(options->backend == MLA_BACKEND_CPU || options->backend == MLA_BACKEND_CUDA,
                MLA_ERR_ARGUMENT, "backend is %d, which is not one of mla_backend",
                (int)options->backend);
-    MLAI_CHECK(mlai_backend_of(options->backend), MLA_ERR_UNSUPPORTED,
-               "this build has no CUDA backend");
-    MLAI_CHECK(options->device == 0, MLA_ERR_UNSUPPORTED,
-               "device is %d, and the CPU is device 0", options->device);
+    MLAI_CHECK(options->backend == MLA_BACKEND_CUDA || options->device == 0,
+               MLA_ERR_UNSUPPORTED, "device is %d, and the CPU is device 0",
+               options->device);
     MLAI_CHECK(options->num_threads >= 0, MLA_ERR_ARGUMENT,
                "num_threads is %d, and a context has at least 1", options->num_threads);
     MLAI_CHECK(options->log_level >= MLA_LOG_ERROR && options->log_level <= MLA_LOG_TIMING,
@@ -51,13 +50,27 @@ static mla_status check_options(const mla_context_options *options, mla_error *e
     return MLA_OK;
 }
 
-static mla_status choose_isa(uint32_t wanted, uint32_t *out, mla_error *err)
+static mla_status choose_isa(const mla_context_options *options, uint32_t *out,
+                             mla_error *err)
 {
+    uint32_t wanted = options->isa_mask;
+    if (options->backend == MLA_BACKEND_CUDA) {
+        *out = wanted; /* its backend knows the device, and looks */
+        return MLA_OK;
+    }
     uint32_t available = mlai_cpu_isa();
     MLAI_CHECK(wanted == 0 || (wanted & available) != 0, MLA_ERR_UNSUPPORTED,
                "isa_mask is 0x%x, and this CPU has 0x%x", wanted, available);
     *out = mlai_cpu_isa_narrow(available, wanted);
     return MLA_OK;
+}
+
+/* A CUDA context has no work for a pool: its threads are the caller's. */
+static int32_t num_threads_of(const mla_context_options *options)
+{
+    return options->backend == MLA_BACKEND_CUDA ? 1
+           : options->num_threads != 0          ? options->num_threads
+                                                : mlai_cpu_count();
 }
 
 /* The context's own memory is in its own ledger: it is taken through a ledger that lives
@@ -123,13 +136,13 @@ mla_status mla_context_create(const mla_context_options *options, mla_context **
     MLAI_CHECK(out, MLA_ERR_ARGUMENT, "out is NULL");
     MLAI_TRY(MLAI_SIZED_READ(mla_context_options, backend, options, &full));
     MLAI_TRY(check_options(&full, err));
-    MLAI_TRY(choose_isa(full.isa_mask, &isa_mask, err));
+    MLAI_TRY(choose_isa(&full, &isa_mask, err));
     MLAI_TRY(read_allocator(full.allocator, &copy, &allocator, err));
     MLAI_TRY(take_context(allocator, full.memory_limit_bytes, &context, err));
     context->backend = full.backend;
     context->ops = mlai_backend_of(full.backend);
     context->device = full.device;
-    context->num_threads = full.num_threads != 0 ? full.num_threads : mlai_cpu_count();
+    context->num_threads = num_threads_of(&full);
     context->isa_mask = isa_mask;
     context->log = full.log;
     context->log_user = full.log_user;
@@ -150,7 +163,8 @@ static mla_status check_empty(const mla_context *context, mla_error *err)
 {
     int num_children = atomic_load(&context->num_children);
     MLAI_CHECK(num_children == 0, MLA_ERR_STATE,
-               "%d sessions, plans and bindings of the context are alive", num_children);
+               "%d sessions, plans, bindings and captured runs of the context are alive",
+               num_children);
     for (int space = 0; space < MLA_NUM_SPACES; space++) {
         for (int purpose = MLA_FOR_CONTEXT; purpose < MLA_NUM_PURPOSES; purpose++) {
             uint64_t bytes =
@@ -173,6 +187,7 @@ mla_status mla_context_destroy(mla_context **context, mla_error *err)
     if (!*context) {
         return MLA_OK;
     }
+    (*context)->ops->reap(*context);
     MLAI_TRY(check_empty(*context, err));
     (*context)->ops->shut(*context);
     mlai_pool_stop(&(*context)->pool);

@@ -22,13 +22,19 @@ static void log_entry(const mla_session *session, const mlai_entry *entry,
     mlai_context_log(session->context, level, "%s [%s]", words, text);
 }
 
-static mla_status step_compile(mla_session *session, mlai_entry *entry, mla_error *err)
+static mla_status step_declare(mla_session *session, mlai_entry *entry, mla_error *err)
 {
     mla_context *context = session->context;
     log_entry(session, entry, MLA_LOG_DISPATCH, "compiling");
-    MLAI_TRY(context->ops->compile(context, &entry->geometry, &entry->artefact, err));
-    session->progress.num_compiled++;
-    report_progress(session);
+    return context->ops->declare(context, &entry->geometry, &entry->artefact, err);
+}
+
+/* Only asks and looks, for each plan: what compiles is compile_together. */
+static mla_status step_compile(mla_session *session, mlai_entry *entry, mla_error *err)
+{
+    (void)session;
+    (void)entry;
+    (void)err;
     return MLA_OK;
 }
 
@@ -114,6 +120,7 @@ static const struct {
     const char *name;
     mla_status (*act)(mla_session *session, mlai_entry *entry, mla_error *err);
 } steps[MLAI_NUM_STEPS] = {
+    [MLAI_STEP_DECLARE] = {"declare", step_declare},
     [MLAI_STEP_COMPILE] = {"compile", step_compile},
     [MLAI_STEP_LOAD] = {"load", step_load},
     [MLAI_STEP_OPERANDS] = {"operands", step_operands},
@@ -171,6 +178,49 @@ static mla_status take_steps(mla_session *session, mlai_step first, mlai_step la
     return MLA_OK;
 }
 
+static mlai_artefact *new_artefact(void *user, int32_t n)
+{
+    const mla_session *session = user;
+    int32_t i = 0;
+    for (; i < session->num_entries; i++) {
+        if (!session->entry[i].plan && n-- == 0) {
+            break;
+        }
+    }
+    return session->entry[i].artefact;
+}
+
+static mla_status keep_on(void *user, mla_error *err)
+{
+    return check_cancel(user, err);
+}
+
+static void note_compiled(void *user, int32_t num_compiled, int32_t num_from_cache)
+{
+    mla_session *session = user;
+    session->progress.num_compiled = num_compiled;
+    session->progress.num_from_cache = num_from_cache;
+    report_progress(session);
+}
+
+static mla_status compile_together(mla_session *session, mla_error *err)
+{
+    mla_context *context = session->context;
+    mlai_compile_job job = {.artefact = new_artefact,
+                            .num = session->progress.num_requests,
+                            .num_workers = session->num_compile_workers,
+                            .cache_dir = session->cache_dir,
+                            .nvrtc_path = session->nvrtc_path,
+                            .keep_on = keep_on,
+                            .progress = note_compiled,
+                            .user = session};
+    mla_status status = context->ops->compile(context, &job, err);
+    if (status != MLA_OK) {
+        mlai_error_prefix(err, "%s of %d plans", steps[MLAI_STEP_COMPILE].name, job.num);
+    }
+    return status;
+}
+
 /* Nothing may be freed that the device still uses, and a failure to wait must not hide the
  * failure that led here. */
 static void roll_back(mla_session *session)
@@ -216,7 +266,13 @@ mla_status mla_session_prepare(mla_session *session, mla_error *err)
     session->progress = (mla_progress){.num_requests = count_new(session)};
     mla_status status = check_cancel(session, err);
     if (status == MLA_OK) {
+        status = take_steps(session, MLAI_STEP_DECLARE, MLAI_STEP_DECLARE, err);
+    }
+    if (status == MLA_OK) {
         status = take_steps(session, MLAI_STEP_COMPILE, MLAI_STEP_COMPILE, err);
+    }
+    if (status == MLA_OK && session->progress.num_requests > 0) {
+        status = compile_together(session, err);
     }
     if (status == MLA_OK) {
         status = take_steps(session, MLAI_STEP_LOAD, MLAI_STEP_RELEASE, err);

@@ -7,6 +7,7 @@
 
 #include "base/size.h"
 #include "base/sized.h"
+#include "device/cpu.h"
 
 static mla_status check_options(const mla_session_options *options, mla_error *err)
 {
@@ -31,6 +32,34 @@ static mla_status open_behind_gate(mla_context *context, mla_session **out, mla_
     return MLA_OK;
 }
 
+static int32_t workers_of(int32_t wanted)
+{
+    enum { MOST = 8 };
+    int32_t num = wanted > 0 ? wanted : mlai_cpu_count();
+    return num < MOST ? num : MOST;
+}
+
+static mla_status copy_text(mla_session *session, const char *text, char **out,
+                            mla_error *err)
+{
+    if (text) {
+        size_t bytes = strlen(text) + 1;
+        MLAI_TRY(mlai_ledger_take(&session->context->ledger, MLA_SPACE_HOST,
+                                  MLA_FOR_CONTEXT, bytes, 1, "a session's path",
+                                  (void **)out, err));
+        memcpy(*out, text, bytes);
+    }
+    return MLA_OK;
+}
+
+static void give_text(mla_session *session, char *text)
+{
+    if (text) {
+        mlai_ledger_give(&session->context->ledger, MLA_SPACE_HOST, MLA_FOR_CONTEXT,
+                         strlen(text) + 1, text);
+    }
+}
+
 mla_status mla_session_open(mla_context *context, const mla_session_options *options,
                             mla_session **out, mla_error *err)
 {
@@ -49,6 +78,15 @@ mla_status mla_session_open(mla_context *context, const mla_session_options *opt
     session->context = context;
     session->on_progress = full.progress;
     session->progress_user = full.progress_user;
+    session->num_compile_workers = workers_of(full.compile_workers);
+    status = copy_text(session, full.cache_dir, &session->cache_dir, err);
+    if (status == MLA_OK) {
+        status = copy_text(session, full.nvrtc_path, &session->nvrtc_path, err);
+    }
+    if (status != MLA_OK) {
+        mla_session_close(&session);
+        return status;
+    }
     *out = session;
     return MLA_OK;
 }
@@ -220,6 +258,8 @@ void mla_session_close(mla_session **session_in)
 #ifdef MLA_RETAIN_PRIMING
     mlai_operands_give(context, &session->kept);
 #endif
+    give_text(session, session->cache_dir);
+    give_text(session, session->nvrtc_path);
     mlai_ledger_give(&context->ledger, MLA_SPACE_HOST, MLA_FOR_CONTEXT,
                      (size_t)session->entry_room * sizeof *session->entry, session->entry);
     mlai_ledger_give(&context->ledger, MLA_SPACE_HOST, MLA_FOR_CONTEXT,

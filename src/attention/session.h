@@ -1,10 +1,10 @@
 /* session.h - the unit of preparation: requests that are declared, and the job that turns
  * them into plans.
  *
- * A job walks a table of steps, first those that compile for every new plan, then those that
- * load and prime one plan after the other:
+ * A job walks a table of steps: it declares the programs of every new plan, compiles them all
+ * together, and loads and primes one plan after the other:
  *
- *   compile | load, operands, prime, synchronise, verify, release
+ *   declare | compile | load, operands, prime, synchronise, verify, release
  *
  * Before each (step, plan) the session looks whether it was cancelled and asks the test
  * hook. Whatever ends a job, the device is synchronised and every transient byte given back;
@@ -16,7 +16,8 @@
 #include "attention/plan.h"
 
 typedef enum mlai_step {
-    MLAI_STEP_COMPILE,
+    MLAI_STEP_DECLARE,
+    MLAI_STEP_COMPILE, /* asked for each plan, then done once */
     MLAI_STEP_LOAD,
     MLAI_STEP_OPERANDS,
     MLAI_STEP_PRIME,
@@ -38,7 +39,7 @@ typedef struct mlai_entry {
     size_t workspace_bytes;
     mla_plan *plan;          /* owned: one user; NULL until its job is done */
     mla_plan *fresh;         /* owned: the plan that the job in progress makes */
-    mlai_artefact *artefact; /* owned: from compile to load */
+    mlai_artefact *artefact; /* owned: from declare to load */
 } mlai_entry;
 
 struct mla_session {
@@ -48,6 +49,9 @@ struct mla_session {
     int32_t *ticket; /* [ticket_room] -> entry */
     int32_t num_tickets, ticket_room;
     atomic_bool is_cancelled;
+    char *cache_dir;  /* owned; NULL: none */
+    char *nvrtc_path; /* owned; NULL: by name */
+    int32_t num_compile_workers;
     mla_progress progress;
     void (*on_progress)(void *user, const mla_progress *progress);
     void *progress_user;

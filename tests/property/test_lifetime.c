@@ -1,15 +1,18 @@
 /* When prepare has returned, in whatever way, the class `session` reads 0 while the plan is
- * held. A build with MLA_RETAIN_PRIMING must fail every test here and name the bytes. */
+ * held. A build with MLA_RETAIN_PRIMING must fail every test here and name the bytes.
+ * usage: PROGRAM [cuda], where cuda is the fake driver of support/fake_cuda.h. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <time.h>
 
 #include <cmocka.h>
 
 #include "attention/session.h"
+#include "support/fake_cuda.h"
 #include "support/rig.h"
 
 static uint64_t transient_bytes(const mla_context *context)
@@ -47,6 +50,10 @@ static void look(void *user, const mla_progress *progress)
 static mla_caps caps_of(mla_kv_format format)
 {
     mla_caps caps = rig_caps();
+    if (format == MLA_KV_F32 && rig_backend == MLA_BACKEND_CUDA) {
+        format = MLA_KV_BF16; /* f32 is the CPU's */
+        caps.num_heads++;
+    }
     caps.kv_format = format;
     caps.query_dtype = format == MLA_KV_FP8 ? MLA_E4M3 : MLA_BF16;
     caps.output_dtype = MLA_BF16;
@@ -277,12 +284,37 @@ static void a_cancel_may_come_at_any_moment(void **state)
     print_message("%d of %d were cancelled\n", num_cancelled, NUM_TRIALS);
 }
 
+/* How large a compiled kernel is shows only later: an estimate of it is a bound. */
+static bool is_bound(mla_space space, mla_purpose purpose)
+{
+    return rig_backend == MLA_BACKEND_CUDA &&
+           (space == MLA_SPACE_HOST) == (purpose == MLA_FOR_SESSION);
+}
+
+static void expect_estimate(const mla_memory_report *told, const mla_memory_report *seen,
+                            mla_space space, mla_purpose purpose)
+{
+    const mla_memory_cell *a = &told->cell[space][purpose];
+    const mla_memory_cell *b = &seen->cell[space][purpose];
+    bool is_right = is_bound(space, purpose)
+                        ? b->now_bytes <= a->now_bytes && b->peak_bytes <= a->peak_bytes
+                        : b->now_bytes == a->now_bytes && b->peak_bytes == a->peak_bytes;
+    if (!is_right) {
+        fail_msg("class %s holds %llu bytes after a peak of %llu, and the estimate was "
+                 "%llu after %llu",
+                 mla_purpose_name(purpose), (unsigned long long)b->now_bytes,
+                 (unsigned long long)b->peak_bytes, (unsigned long long)a->now_bytes,
+                 (unsigned long long)a->peak_bytes);
+    }
+}
+
 static void an_estimate_is_exact(void **state)
 {
     (void)state;
     mla_context *context = rig_context(2, NULL);
+    mla_space space = context->ops->space;
     mla_session *session = open_session(context, NULL);
-    mla_caps caps = rig_caps();
+    mla_caps caps = caps_of(MLA_KV_F32);
     (void)add_caps(session, &caps);
     caps.kv_format = MLA_KV_FP8;
     caps.query_dtype = MLA_E4M3;
@@ -296,18 +328,12 @@ static void an_estimate_is_exact(void **state)
     assert_int_equal(mla_session_prepare(session, NULL), MLA_OK);
     assert_int_equal(mla_context_memory(context, &seen, NULL), MLA_OK);
     for (int purpose = MLA_FOR_SESSION; purpose <= MLA_FOR_PLAN; purpose++) {
-        const mla_memory_cell *a = &told.cell[MLA_SPACE_HOST][purpose];
-        const mla_memory_cell *b = &seen.cell[MLA_SPACE_HOST][purpose];
-        if (a->now_bytes != b->now_bytes || a->peak_bytes != b->peak_bytes) {
-            fail_msg("class %s holds %llu bytes after a peak of %llu, and the estimate was "
-                     "%llu after %llu",
-                     mla_purpose_name((mla_purpose)purpose),
-                     (unsigned long long)b->now_bytes, (unsigned long long)b->peak_bytes,
-                     (unsigned long long)a->now_bytes, (unsigned long long)a->peak_bytes);
-        }
-        assert_true(a->peak_bytes > 0);
+        expect_estimate(&told, &seen, space, (mla_purpose)purpose);
+        expect_estimate(&told, &seen, MLA_SPACE_HOST, (mla_purpose)purpose);
+        assert_true(told.cell[space][purpose].peak_bytes > 0);
+        assert_true(told.cell[MLA_SPACE_HOST][purpose].peak_bytes > 0);
     }
-    assert_true(told.caller_bytes[MLA_SPACE_HOST] > 0);
+    assert_true(told.caller_bytes[space] > 0);
     told = (mla_memory_report)MLA_INIT(mla_memory_report);
     assert_int_equal(mla_session_estimate(session, &told, NULL), MLA_OK);
     assert_int_equal(told.cell[MLA_SPACE_HOST][MLA_FOR_SESSION].peak_bytes, 0);
@@ -315,7 +341,7 @@ static void an_estimate_is_exact(void **state)
     destroy(context);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_bf16_plan_keeps_no_priming_operand),
@@ -327,5 +353,11 @@ int main(void)
         cmocka_unit_test(a_cancel_may_come_at_any_moment),
         cmocka_unit_test(an_estimate_is_exact),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    bool is_cuda = argc > 1 && strcmp(argv[1], "cuda") == 0;
+    if (is_cuda) {
+        fake_cuda_begin();
+        rig_backend = MLA_BACKEND_CUDA;
+    }
+    int num_failed = cmocka_run_group_tests(tests, NULL, NULL);
+    return num_failed != 0 || (is_cuda && !fake_cuda_is_clean());
 }

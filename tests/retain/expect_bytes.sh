@@ -1,8 +1,8 @@
 #!/bin/sh
 # Runs the lifetime tests of a library that keeps its priming operands: every one of them must
-# fail and name the bytes. usage: expect_bytes.sh PROGRAM
+# fail and name the bytes. usage: expect_bytes.sh PROGRAM [ARGUMENT]
 set -u
-output=$("$1" 2>&1)
+output=$("$@" 2>&1)
 status=$?
 tests=$(printf '%s\n' "$output" | grep -c '^\[ RUN ')
 failed=$(printf '%s\n' "$output" | grep -c 'class session holds [1-9][0-9]* bytes')

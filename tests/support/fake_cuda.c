@@ -237,12 +237,8 @@ static mlai_cu_result ctx_device(mlai_cu_device *device)
     return 0;
 }
 
-/* Pushing works on a dead device, too. */
 static mlai_cu_result ctx_push(mlai_cu_context context)
 {
-    if (fake.dead == 0) {
-        BEGIN();
-    }
     if (fake.depth == (int)(sizeof stack / sizeof stack[0])) {
         misuse("contexts are pushed and not popped");
         return ERROR_INVALID_VALUE;
@@ -762,21 +758,43 @@ void fake_cuda_begin(void)
     mlai_cuda_driver_install(&table);
 }
 
+/* "" where all is well. */
+static void describe_leftovers(char *text, size_t text_bytes)
+{
+    int num = fake.num_blocks + fake.num_modules + fake.num_streams + fake.num_events +
+              fake.num_graphs + fake.num_objects + fake.num_primaries + fake.depth;
+    text[0] = '\0';
+    if (fake.misuse[0] != '\0' || num != 0) {
+        (void)snprintf(text, text_bytes,
+                       "%s; not given back: %d blocks, %d modules, %d streams, %d events, "
+                       "%d graphs, %d user objects, %d contexts, %d pushed; the call that "
+                       "was made to fail: %s",
+                       fake.misuse[0] != '\0' ? fake.misuse : "no misuse", fake.num_blocks,
+                       fake.num_modules, fake.num_streams, fake.num_events, fake.num_graphs,
+                       fake.num_objects, fake.num_primaries, fake.depth,
+                       fake.failed ? fake.failed : "none");
+    }
+}
+
+enum { TEXT_BYTES = 400 };
+
 void fake_cuda_check(void)
 {
-    if (fake.misuse[0] != '\0') {
-        fail_msg("%s (the call that was made to fail: %s)", fake.misuse,
-                 fake.failed ? fake.failed : "none");
+    char text[TEXT_BYTES];
+    describe_leftovers(text, sizeof text);
+    if (text[0] != '\0') {
+        fail_msg("%s", text);
     }
-    if (fake.num_blocks + fake.num_modules + fake.num_streams + fake.num_events +
-            fake.num_graphs + fake.num_objects + fake.num_primaries + fake.depth !=
-        0) {
-        fail_msg("not given back: %d blocks, %d modules, %d streams, %d events, %d graphs, "
-                 "%d user objects, %d contexts, %d pushed (the call that failed: %s)",
-                 fake.num_blocks, fake.num_modules, fake.num_streams, fake.num_events,
-                 fake.num_graphs, fake.num_objects, fake.num_primaries, fake.depth,
-                 fake.failed ? fake.failed : "none");
+}
+
+bool fake_cuda_is_clean(void)
+{
+    char text[TEXT_BYTES];
+    describe_leftovers(text, sizeof text);
+    if (text[0] != '\0') {
+        print_error("%s\n", text);
     }
+    return text[0] == '\0';
 }
 
 void fake_cuda_end(void)

@@ -46,7 +46,8 @@ extern fake_cuda fake;
 void fake_cuda_begin(void);
 /* Fails where something was misused or not given back, and installs the real tables. */
 void fake_cuda_end(void);
-void fake_cuda_check(void); /* the checks alone */
+void fake_cuda_check(void);    /* the checks alone */
+bool fake_cuda_is_clean(void); /* the same for a program's end: says what is not */
 
 /* The call after the next `after` ones fails. */
 void fake_cuda_fail(int after, mlai_cu_result with, bool is_sticky);

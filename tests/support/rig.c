@@ -56,10 +56,12 @@ static mla_context *create(const mla_context_options *options)
     return context;
 }
 
+mla_backend rig_backend = MLA_BACKEND_CPU;
+
 mla_context *rig_context(int32_t num_threads, const mla_allocator *allocator)
 {
     mla_context_options options = MLA_INIT(mla_context_options);
-    options.backend = MLA_BACKEND_CPU;
+    options.backend = rig_backend;
     options.num_threads = num_threads;
     options.allocator = allocator;
     return create(&options);

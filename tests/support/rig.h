@@ -31,6 +31,9 @@ mla_caps rig_caps(void);
 /* extend: so many requests and rows, lengths up to `tokens`; the rest as rig_caps. */
 mla_caps rig_extend_caps(int32_t max_requests, int32_t max_rows, int32_t tokens);
 
+/* Of rig_context: the CPU, or CUDA on the fake driver of fake_cuda.h. */
+extern mla_backend rig_backend;
+
 mla_context *rig_context(int32_t num_threads, const mla_allocator *allocator);
 mla_context *rig_context_of_isa(int32_t num_threads, uint32_t isa_mask);
 

@@ -65,7 +65,7 @@ static mlai_footprint cpu_footprint(const mla_context *context,
                             .launcher_bytes = sizeof(mlai_launcher)};
 }
 
-static mla_status cpu_compile(mla_context *context, const mlai_geometry *geometry,
+static mla_status cpu_declare(mla_context *context, const mlai_geometry *geometry,
                               mlai_artefact **out, mla_error *err)
 {
     (void)geometry;
@@ -74,6 +74,15 @@ static mla_status cpu_compile(mla_context *context, const mlai_geometry *geometr
                                      "a choice of kernels", (void **)&artefact, err));
     artefact->kernels = kernels_of(context);
     *out = artefact;
+    return MLA_OK;
+}
+
+static mla_status cpu_compile(mla_context *context, const mlai_compile_job *job,
+                              mla_error *err)
+{
+    (void)context;
+    (void)err;
+    job->progress(job->user, job->num, 0); /* the compiler has been here before */
     return MLA_OK;
 }
 
@@ -100,6 +109,11 @@ static void cpu_unload(mla_context *context, mlai_launcher *launcher)
 {
     mlai_ledger_give(&context->ledger, MLA_SPACE_HOST, MLA_FOR_PLAN, sizeof *launcher,
                      launcher);
+}
+
+static void cpu_reap(mla_context *context)
+{
+    (void)context;
 }
 
 static uint64_t cpu_declared(const mlai_launcher *launcher)
@@ -132,9 +146,31 @@ static mla_status cpu_launch(mla_context *context, const mlai_launcher *launcher
     return mlai_cpu_run(context->pool, launcher->kernels, launch, &schedule, err);
 }
 
-static mla_status cpu_idle(mla_context *context, mla_error *err)
+static mla_status cpu_synchronise(mla_context *context, mla_error *err)
 {
     (void)context;
+    (void)err;
+    return MLA_OK;
+}
+
+static mla_status cpu_make_mark(mla_context *context, mlai_mark **out, mla_error *err)
+{
+    (void)context;
+    (void)err;
+    *out = NULL;
+    return MLA_OK;
+}
+
+static void cpu_pass_mark(mla_context *context, mlai_mark *mark)
+{
+    (void)context;
+    (void)mark;
+}
+
+static mla_status cpu_poll(mla_context *context, mlai_mark *mark, mla_error *err)
+{
+    (void)context;
+    (void)mark;
     (void)err;
     return MLA_OK;
 }
@@ -161,9 +197,10 @@ static mla_status cpu_record(mla_context *context, const mlai_launcher *launcher
     return MLA_OK;
 }
 
-static mla_status cpu_replay(mla_context *context, mlai_graph *graph, mla_stream stream,
-                             mla_error *err)
+static mla_status cpu_replay(mla_context *context, mlai_graph *graph, mlai_mark *mark,
+                             mla_stream stream, mla_error *err)
 {
+    (void)mark;
     (void)stream;
     return mlai_cpu_run(context->pool, graph->kernels, &graph->launch, &graph->schedule,
                         err);
@@ -175,9 +212,11 @@ static void cpu_drop_graph(mla_context *context, mlai_graph *graph)
 }
 
 static mla_status cpu_append(mla_context *context, const mlai_geometry *geometry,
-                             const mla_append_args *args, mla_stream stream, mla_error *err)
+                             const mlai_launcher *launcher, const mla_append_args *args,
+                             mla_stream stream, mla_error *err)
 {
     (void)context;
+    (void)launcher;
     (void)stream;
     (void)err;
     mlai_cpu_append_rows(geometry, args);
@@ -191,16 +230,21 @@ const mlai_backend mlai_cpu_backend = {
     .shut = cpu_shut,
     .choose = cpu_choose,
     .footprint = cpu_footprint,
+    .declare = cpu_declare,
     .compile = cpu_compile,
     .discard = cpu_discard,
     .load = cpu_load,
     .unload = cpu_unload,
+    .reap = cpu_reap,
     .declared = cpu_declared,
     .upload = cpu_upload,
     .clear = cpu_clear,
     .launch = cpu_launch,
-    .synchronise = cpu_idle,
-    .poll = cpu_idle,
+    .synchronise = cpu_synchronise,
+    .make_mark = cpu_make_mark,
+    .drop_mark = cpu_pass_mark,
+    .wait = cpu_pass_mark,
+    .poll = cpu_poll,
     .record = cpu_record,
     .replay = cpu_replay,
     .drop_graph = cpu_drop_graph,
