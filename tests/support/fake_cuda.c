@@ -602,7 +602,8 @@ static mlai_cu_result event_query(mlai_cu_event event)
 {
     (void)event;
     BEGIN_CURRENT();
-    return refuse_in_capture("an event was asked for inside a capture");
+    mlai_cu_result result = refuse_in_capture("an event was asked for inside a capture");
+    return result == 0 && fake.is_busy ? MLAI_CU_ERROR_NOT_READY : result;
 }
 
 static mlai_cu_result event_synchronize(mlai_cu_event event)

@@ -28,6 +28,7 @@ typedef struct fake_cuda {
     int num_calls; /* those that may fail, since fake_cuda_begin */
     int fail_at;   /* the call that fails, from 0; < 0: none */
     mlai_cu_result fail_with;
+    bool is_busy;                           /* events have not happened yet */
     bool is_sticky;                         /* and all that follow, too */
     mlai_cu_result dead;                    /* what every call gives; 0: alive */
     const char *failed;                     /* the call that was made to fail */
