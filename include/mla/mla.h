@@ -359,7 +359,7 @@ typedef struct mla_session_options {
      * its prime, while its transient operands are held. May call mla_session_cancel and
      * mla_context_memory. */
     void (*progress)(void *user, const mla_progress *progress);
-    void *progress_user; /* borrowed until mla_session_close */
+    void *progress_user;    /* borrowed until mla_session_close */
     const char *nvrtc_path; /* read (copied); CUDA: the compiler's library; NULL: by name */
 } mla_session_options;
 

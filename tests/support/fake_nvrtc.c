@@ -17,7 +17,7 @@
 #include "device/cuda/workers.h"
 #include "support/fake_nvrtc.h"
 
-struct _nvrtcProgram {
+struct mlai_nvrtc_text {
     char name[64];
 };
 

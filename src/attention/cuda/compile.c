@@ -4,15 +4,20 @@
 
 #include "attention/cuda/artefact.h"
 
-/* A job while it runs. pending: a list of the distinct kernels that no cache has. */
+/* A kernel that no cache has; its equals wait for its image. */
+typedef struct pending_kernel {
+    mlai_cuda_kernel *kernel;
+    const char *option[MLAI_CUDA_NUM_OPTIONS];
+} pending_kernel;
+
+/* A job while it runs. */
 typedef struct job_state {
     mla_context *context;
     const mlai_compile_job *job;
     mlai_nvrtc nvrtc;
     int32_t num_pending;
-    mlai_cuda_kernel **pending;                   /* [room] */
-    mlai_compilation *compilation;                /* [room] */
-    const char *(*option)[MLAI_CUDA_NUM_OPTIONS]; /* [room][NUM_OPTIONS] */
+    pending_kernel *pending;       /* [room] */
+    mlai_compilation *compilation; /* [room] */
 } job_state;
 
 static const char *name_of(const mlai_cuda_kernel *kernel)
@@ -52,19 +57,37 @@ static mla_status give_image(job_state *s, mlai_cuda_kernel *kernel, const void 
     return MLA_OK;
 }
 
+static bool is_pending(const job_state *s, const mlai_kernel_id *id)
+{
+    for (int32_t i = 0; i < s->num_pending; i++) {
+        if (mlai_kernel_id_is_equal(&s->pending[i].kernel->id, id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static mla_status share_with(job_state *s, mlai_artefact *artefact,
+                             const mlai_kernel_id *id, const void *image,
+                             size_t image_bytes, mla_error *err)
+{
+    for (int32_t i = 0; i < artefact->num_kernels; i++) {
+        mlai_cuda_kernel *kernel = &artefact->kernel[i];
+        if (!kernel->image && mlai_kernel_id_is_equal(&kernel->id, id)) {
+            MLAI_TRY(give_image(s, kernel, image, image_bytes, err));
+            kernel->was_compiled = is_pending(s, id);
+        }
+    }
+    return MLA_OK;
+}
+
 /* To every kernel of the job that is equal to this one and has none. */
 static mla_status share_image(job_state *s, const mlai_kernel_id *id, const void *image,
-                              size_t image_bytes, bool was_compiled, mla_error *err)
+                              size_t image_bytes, mla_error *err)
 {
     for (int32_t n = 0; n < s->job->num; n++) {
-        mlai_artefact *artefact = s->job->artefact(s->job->user, n);
-        for (int32_t i = 0; i < artefact->num_kernels; i++) {
-            mlai_cuda_kernel *kernel = &artefact->kernel[i];
-            if (!kernel->image && mlai_kernel_id_is_equal(&kernel->id, id)) {
-                MLAI_TRY(give_image(s, kernel, image, image_bytes, err));
-                kernel->was_compiled = was_compiled;
-            }
-        }
+        MLAI_TRY(
+            share_with(s, s->job->artefact(s->job->user, n), id, image, image_bytes, err));
     }
     return MLA_OK;
 }
@@ -101,28 +124,18 @@ static mla_status look_in_cache(job_state *s, mlai_cuda_kernel *kernel, void *bu
                          "the cached kernel %s is corrupt (%s): it is compiled again",
                          name_of(kernel), why.message);
     }
-    return *is_found ? share_image(s, &kernel->id, buffer, bytes, false, err) : MLA_OK;
-}
-
-static bool is_pending(const job_state *s, const mlai_kernel_id *id)
-{
-    for (int32_t i = 0; i < s->num_pending; i++) {
-        if (mlai_kernel_id_is_equal(&s->pending[i]->id, id)) {
-            return true;
-        }
-    }
-    return false;
+    return *is_found ? share_image(s, &kernel->id, buffer, bytes, err) : MLA_OK;
 }
 
 static void add_pending(job_state *s, mlai_cuda_kernel *kernel)
 {
     int32_t i = s->num_pending++;
-    s->pending[i] = kernel;
+    s->pending[i].kernel = kernel;
     s->compilation[i] = (mlai_compilation){
         .name = name_of(kernel),
         .source = mlai_cuda_program_of(kernel->program)->source,
-        .options = s->option[i],
-        .num_options = list_options(kernel, s->option[i]),
+        .options = s->pending[i].option,
+        .num_options = list_options(kernel, s->pending[i].option),
     };
 }
 
@@ -180,10 +193,10 @@ static mla_status take_image(void *user, int32_t index, const void *image,
                              size_t image_bytes, mla_error *err)
 {
     job_state *s = user;
-    const mlai_cuda_kernel *kernel = s->pending[index];
+    const mlai_cuda_kernel *kernel = s->pending[index].kernel;
     const mlai_kernel_id id = kernel->id;
     mla_error why;
-    MLAI_TRY(share_image(s, &id, image, image_bytes, true, err));
+    MLAI_TRY(share_image(s, &id, image, image_bytes, err));
     if (s->job->cache_dir &&
         mlai_kernel_cache_put(s->job->cache_dir, &id, image, image_bytes, &why) != MLA_OK) {
         mlai_context_log(s->context, MLA_LOG_ERROR, "%s: %s", name_of(kernel), why.message);
@@ -230,14 +243,8 @@ mla_status mlai_cuda_compile(mla_context *context, const mlai_compile_job *job,
                                     "a list of compilations", (void **)&s.compilation, err);
     }
     if (status == MLA_OK) {
-        status = mlai_ledger_take_zeroed(ledger, MLA_FOR_SESSION, room, sizeof *s.option,
-                                         "a list of options", (void **)&s.option, err);
-    }
-    if (status == MLA_OK) {
         status = run_job(&s, err);
     }
-    mlai_ledger_give(ledger, MLA_SPACE_HOST, MLA_FOR_SESSION, room * sizeof *s.option,
-                     s.option);
     mlai_ledger_give(ledger, MLA_SPACE_HOST, MLA_FOR_SESSION, room * sizeof *s.compilation,
                      s.compilation);
     mlai_ledger_give(ledger, MLA_SPACE_HOST, MLA_FOR_SESSION, room * sizeof *s.pending,

@@ -24,8 +24,8 @@ typedef struct mlai_cuda {
 } mlai_cuda;
 
 /* Takes the caller's current context if it is of this device, else the primary one.
- * MLA_ERR_UNSUPPORTED where there is no such device. cuda: written on MLA_OK; shut it. */
-mla_status mlai_cuda_open(int32_t ordinal, mlai_cuda *cuda, mla_error *err);
+ * MLA_ERR_UNSUPPORTED where there is no such device. out: shut it. */
+mla_status mlai_cuda_open(int32_t ordinal, mlai_cuda *out, mla_error *err);
 void mlai_cuda_shut(mlai_cuda *cuda);
 
 /* Makes the context current; leave restores the caller's. MLA_ERR_DEVICE once the device is

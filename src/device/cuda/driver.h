@@ -111,6 +111,7 @@ enum {
        unsigned flags))
 
 typedef struct mlai_cuda_driver {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): they are declarators
 #define MLAI_X(name, version, parameters) mlai_cu_result(*name) parameters;
     MLAI_CUDA_CALLS(MLAI_X)
 #undef MLAI_X

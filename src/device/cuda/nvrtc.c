@@ -47,8 +47,8 @@ static mla_status check_version(mlai_nvrtc *table, mla_error *err)
 {
     int major = 0;
     int minor = 0;
-    MLAI_CHECK(table->nvrtcVersion(&major, &minor) == 0, MLA_ERR_UNSUPPORTED,
-               "the NVRTC library does not say its version");
+    MLAI_CHECK(table->nvrtcVersion && table->nvrtcVersion(&major, &minor) == 0,
+               MLA_ERR_UNSUPPORTED, "the NVRTC library does not say its version");
     table->version = 1000 * major + 10 * minor;
     MLAI_CHECK(table->version >= MLAI_NVRTC_OLDEST, MLA_ERR_UNSUPPORTED,
                "NVRTC is version %d.%d, and 12.8 is the oldest that will do", major, minor);

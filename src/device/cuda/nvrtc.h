@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 
-typedef struct _nvrtcProgram *mlai_nvrtc_program;
+typedef struct mlai_nvrtc_text *mlai_nvrtc_program;
 
 /* X(name, parameters); each gives an nvrtcResult, 0 for success. */
 #define MLAI_NVRTC_CALLS(X)                                                                \
@@ -25,6 +25,7 @@ typedef struct _nvrtcProgram *mlai_nvrtc_program;
 
 typedef struct mlai_nvrtc {
     int version; /* 1000 * major + 10 * minor */
+// NOLINTNEXTLINE(bugprone-macro-parentheses): they are declarators
 #define MLAI_X(name, parameters) int(*name) parameters;
     MLAI_NVRTC_CALLS(MLAI_X)
 #undef MLAI_X
