@@ -27,7 +27,7 @@ struct CUfunc_st {
 };
 
 struct CUmod_st {
-    bool is_loaded;
+    bool is_loaded, was_launched;
     char name[64];
     struct CUfunc_st function[4];
     int num_functions;
@@ -282,6 +282,7 @@ static mlai_cu_result refuse_in_capture(const char *what)
 
 static mlai_cu_result ctx_synchronize(void)
 {
+    fake.is_running = false;
     BEGIN_CURRENT();
     return refuse_in_capture("the context was waited for inside a capture");
 }
@@ -340,6 +341,9 @@ static mlai_cu_result mem_alloc(mlai_cu_pointer *data, size_t bytes)
 static mlai_cu_result mem_free(mlai_cu_pointer data)
 {
     (void)check_current();
+    if (fake.is_running && fake.dead == 0) {
+        misuse("memory was freed before anybody waited for the device");
+    }
     block_give((const void *)(uintptr_t)data);
     return begin(__func__);
 }
@@ -400,6 +404,9 @@ static mlai_cu_result module_load(mlai_cu_module *module, const void *image)
 static mlai_cu_result module_unload(mlai_cu_module module)
 {
     (void)check_current();
+    if (fake.is_running && module->was_launched && fake.dead == 0) {
+        misuse("a module was unloaded before anybody waited for the device");
+    }
     if (!module->is_loaded) {
         misuse("a module was unloaded twice");
     } else {
@@ -437,6 +444,8 @@ static void note_launch(mlai_cu_function function, const fake_launch *launch)
     if (!function->module->is_loaded) {
         misuse("a kernel of an unloaded module was launched");
     }
+    function->module->was_launched = true;
+    fake.is_running = true;
     if (fake.num_launches < FAKE_MOST_LAUNCHES) {
         fake.launch[fake.num_launches] = *launch;
     }

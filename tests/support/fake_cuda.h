@@ -2,7 +2,8 @@
  * launches and graphs are noted, handles are checked, and any call can be made to fail. With
  * it the whole host path of the CUDA backend runs on a machine without a GPU.
  *
- * Using it wrongly (a freed handle, a wait inside a capture, a call without a current context)
+ * Using it wrongly (a freed handle, a wait inside a capture, a call without a current context,
+ * memory that goes while kernels may still use it)
  * is noted as misuse: fake_cuda_check fails the test for it and for whatever was not given
  * back. One thread at a time, but the destroyers of user objects. */
 #ifndef TEST_FAKE_CUDA_H
@@ -28,11 +29,12 @@ typedef struct fake_cuda {
     int num_calls; /* those that may fail, since fake_cuda_begin */
     int fail_at;   /* the call that fails, from 0; < 0: none */
     mlai_cu_result fail_with;
-    bool is_busy;                           /* events have not happened yet */
-    bool is_sticky;                         /* and all that follow, too */
-    mlai_cu_result dead;                    /* what every call gives; 0: alive */
-    const char *failed;                     /* the call that was made to fail */
-    int num_launches;                       /* of streams and of replayed graphs */
+    bool is_running;     /* kernels were launched and nobody has waited for the device */
+    bool is_busy;        /* events have not happened yet */
+    bool is_sticky;      /* and all that follow, too */
+    mlai_cu_result dead; /* what every call gives; 0: alive */
+    const char *failed;  /* the call that was made to fail */
+    int num_launches;    /* of streams and of replayed graphs */
     fake_launch launch[FAKE_MOST_LAUNCHES]; /* the first of them */
     int num_blocks, num_modules, num_streams, num_events, num_graphs, num_objects;
     int num_primaries, depth; /* retained; contexts pushed */
