@@ -1,3 +1,4 @@
+/* lane.c - loans by a generation counter: see lane.h. */
 #include "attention/lane.h"
 
 enum { ALIGN_BYTES = 256 };

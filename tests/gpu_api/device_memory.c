@@ -1,3 +1,4 @@
+/* device_memory.c - see device_memory.h. */
 #include "device_memory.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* artefact.c - which programs a plan needs: see artefact.h. */
 #include "attention/cuda/artefact.h"
 
 #include <stdio.h>

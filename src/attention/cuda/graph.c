@@ -1,3 +1,4 @@
+/* graph.c - recording, replaying and dropping: see graph.h. */
 #include "attention/cuda/graph.h"
 
 struct mlai_graph {

@@ -1,3 +1,4 @@
+/* device.c - opening a device, judging its answers, its memory: see device.h. */
 #include "device/cuda/device.h"
 
 #include <string.h>

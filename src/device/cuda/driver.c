@@ -1,3 +1,4 @@
+/* driver.c - fills the table from libcuda: see driver.h. */
 #include "device/cuda/driver.h"
 
 #include <dlfcn.h>

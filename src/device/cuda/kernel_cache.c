@@ -1,3 +1,4 @@
+/* kernel_cache.c - reading, checking and writing a file: see kernel_cache.h. */
 #include "device/cuda/kernel_cache.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* nvrtc.c - finds and opens the compiler: see nvrtc.h. */
 #include "device/cuda/nvrtc.h"
 
 #include <dlfcn.h>

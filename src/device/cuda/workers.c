@@ -1,3 +1,4 @@
+/* workers.c - forking, watching and ending compilers: see workers.h. */
 #include "device/cuda/workers.h"
 
 #include <errno.h>
