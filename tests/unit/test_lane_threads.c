@@ -112,10 +112,10 @@ typedef struct borrower {
 
 static void *borrow_often(void *arg)
 {
-    enum { NUM = 20000 };
+    enum { NUM = 5000 };
     borrower *b = arg;
     mlai_loan loan;
-    for (int i = 0; i < NUM; i++) {
+    while (b->num_loans < NUM) {
         if (mlai_lane_borrow(b->lane, 1, &loan, NULL) != MLA_OK) {
             continue;
         }
@@ -142,7 +142,6 @@ static void two_threads_never_hold_it_together(void **state)
     for (int i = 0; i < 2; i++) {
         assert_int_equal(pthread_join(thread[i], NULL), 0);
         assert_int_equal(b[i].num_overlaps, 0);
-        assert_true(b[i].num_loans > 0);
     }
     mlai_lane_close(&lane);
     destroy(context);
