@@ -104,6 +104,8 @@ static bool bind_it(life *l)
     return is_ok(l, mla_bind(l->plan, &l->buffers, &l->binding, &err), &err);
 }
 
+static const int64_t slots[3] = {0, 1, -1};
+
 /* Each goes on where the one before failed, unless the device is dead. */
 static void use(life *l)
 {
@@ -114,7 +116,7 @@ static void use(life *l)
     batch.num_requests = batch.num_query_rows = 4;
     batch.max_context_tokens = 100;
     args.rows = l->buffers.query;
-    args.slots = l->buffers.kv_pool;
+    args.slots = (mla_in){slots, sizeof slots};
     args.kv_pool =
         (mla_out){(void *)(uintptr_t)l->buffers.kv_pool.data, l->buffers.kv_pool.bytes};
     args.rows_dtype = MLA_BF16;
