@@ -192,7 +192,7 @@ static void a_device_that_is_not_there_is_refused_by_name(void **state)
     assert_int_equal(mla_query_device((mla_backend)3, 0, &info, &err), MLA_ERR_ARGUMENT);
     assert_int_equal(mla_query_device((mla_backend)0, 0, &info, NULL), MLA_ERR_ARGUMENT);
     assert_int_equal(mla_query_device(MLA_BACKEND_CPU, 0, NULL, &err), MLA_ERR_ARGUMENT);
-    assert_int_equal(mla_query_device(MLA_BACKEND_CUDA, 0, &info, &err),
+    assert_int_equal(mla_query_device(MLA_BACKEND_CUDA, 4096, &info, &err),
                      MLA_ERR_UNSUPPORTED);
     assert_memory_equal(&info, &before, sizeof info); /* written only on MLA_OK */
     info.struct_size = 0;
