@@ -308,8 +308,9 @@ MLA_API MLA_MUST_CHECK mla_status mla_context_memory(const mla_context *context,
                                                      mla_error *err);
 
 /* Keeps the caller's own memory in the context's books, under its limit and its freeze.
- * purpose: MLA_FOR_WEIGHTS or one listed after it; MLA_FOR_CONTEXT too. space: host.
- * align_bytes: a power of two, at most 4096. The memory's contents are undefined.
+ * purpose: MLA_FOR_WEIGHTS or one listed after it; MLA_FOR_CONTEXT too. space: host, and
+ * with CUDA pinned and device. align_bytes: a power of two, at most 4096, and 256 where
+ * the driver gives the memory. The memory's contents are undefined.
  * out: owned, mla_memory_give with the same bytes, space and purpose.
  * MLA_ERR_NO_MEMORY, MLA_ERR_FROZEN (any purpose but MLA_FOR_SERVER), MLA_ERR_ARGUMENT
  * (bytes == 0 included). */

@@ -75,6 +75,8 @@ typedef struct mlai_backend {
     /* Into the operands' space, before the next launch on the null stream. */
     mla_status (*upload)(mla_context *context, void *to, const void *from, size_t bytes,
                          mla_error *err);
+    mla_status (*download)(mla_context *context, void *to, const void *from, size_t bytes,
+                           mla_error *err); /* waits for the null stream */
     mla_status (*clear)(mla_context *context, void *to, size_t bytes, mla_error *err);
 
     /* Allocates nothing, waits for nothing that is not its own on a CPU. */

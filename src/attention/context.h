@@ -22,7 +22,8 @@ struct mla_context {
     void *log_user;
     mla_log_level log_level;
     uint64_t own_bytes; /* of class context, host, when create returned */
-    _Atomic uint64_t booked_bytes[MLA_NUM_PURPOSES]; /* host, by mla_memory_book */
+    _Atomic uint64_t
+        booked_bytes[MLA_NUM_SPACES][MLA_NUM_PURPOSES]; /* by mla_memory_book */
     pthread_mutex_t gate;    /* held while a session opens and while the freeze looks */
     int32_t num_sessions;    /* under gate: open ones; the freeze waits for none */
     atomic_int num_children; /* sessions, plans, bindings */

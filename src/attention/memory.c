@@ -19,8 +19,9 @@ static mla_status check_class(const mla_context *context, mla_space space,
                               mla_purpose purpose, mla_error *err)
 {
     MLAI_CHECK(context, MLA_ERR_ARGUMENT, "context is NULL");
-    MLAI_CHECK(space == MLA_SPACE_HOST, MLA_ERR_ARGUMENT,
-               "space is %d, and a caller's memory is host memory", (int)space);
+    MLAI_CHECK(space == MLA_SPACE_HOST || space == context->ops->space ||
+                   (space == MLA_SPACE_PINNED && context->ops->space == MLA_SPACE_DEVICE),
+               MLA_ERR_ARGUMENT, "space is %d, which this context has not", (int)space);
     MLAI_CHECK(purpose == MLA_FOR_CONTEXT ||
                    (purpose >= MLA_FOR_WEIGHTS && purpose < MLA_NUM_PURPOSES),
                MLA_ERR_ARGUMENT, "purpose is %d, which is not one for callers",
@@ -53,9 +54,8 @@ void mla_memory_give(mla_context *context, mla_space space, mla_purpose purpose,
 
 /* Takes bytes out of what callers booked if they are there: a class also holds what was
  * taken, and class context the library's own. */
-static bool claim_booked(mla_context *context, mla_purpose purpose, uint64_t bytes)
+static bool claim_booked(_Atomic uint64_t *booked, uint64_t bytes)
 {
-    _Atomic uint64_t *booked = &context->booked_bytes[purpose];
     uint64_t now = atomic_load(booked);
     do {
         if (bytes > now) {
@@ -69,17 +69,17 @@ mla_status mla_memory_book(mla_context *context, mla_space space, mla_purpose pu
                            int64_t bytes, mla_error *err)
 {
     MLAI_TRY(check_class(context, space, purpose, err));
+    _Atomic uint64_t *booked = &context->booked_bytes[space][purpose];
     MLAI_CHECK(bytes != 0 && bytes != INT64_MIN, MLA_ERR_ARGUMENT,
                "bytes is %lld, and only a change can be booked", (long long)bytes);
-    MLAI_CHECK(
-        bytes > 0 || claim_booked(context, purpose, (uint64_t)-bytes), MLA_ERR_ARGUMENT,
-        "bytes is %lld, and %llu are booked as %s: there is no more to strike out",
-        (long long)bytes, (unsigned long long)atomic_load(&context->booked_bytes[purpose]),
-        mla_purpose_name(purpose));
+    MLAI_CHECK(bytes > 0 || claim_booked(booked, (uint64_t)-bytes), MLA_ERR_ARGUMENT,
+               "bytes is %lld, and %llu are booked as %s: there is no more to strike out",
+               (long long)bytes, (unsigned long long)atomic_load(booked),
+               mla_purpose_name(purpose));
     MLAI_TRY(mlai_ledger_book(&context->ledger, space, purpose, bytes,
                               mla_purpose_name(purpose), err));
     if (bytes > 0) {
-        atomic_fetch_add(&context->booked_bytes[purpose], (uint64_t)bytes);
+        atomic_fetch_add(booked, (uint64_t)bytes);
     }
     return MLA_OK;
 }

@@ -105,11 +105,11 @@ static mla_status write_result(const attend_case *attend, const attention_call *
     npy_source out = {.type = NPY_F32,
                       .num_dims = 3,
                       .dims = {shape->num_query_rows, shape->heads, shape->latent_dim},
-                      .data = call->output.data};
+                      .data = call->output.host};
     npy_source lse = {.type = NPY_F32,
                       .num_dims = 2,
                       .dims = {shape->num_query_rows, shape->heads},
-                      .data = call->lse.data};
+                      .data = call->lse.host};
     MLAI_TRY(write_array(attend->dir, "out.npy", &out, err));
     return write_array(attend->dir, "lse.npy", &lse, err);
 }

@@ -76,36 +76,34 @@ static void fill_query(const attend_case *attend, void *query)
 
 static void fill_operands(const attend_case *attend, const attention_call *call)
 {
-    fill_query(attend, call->query.data);
-    memcpy(call->block_table.data, attend->block_table.data,
+    fill_query(attend, call->query.host);
+    memcpy(call->block_table.host, attend->block_table.data,
            attend->block_table.header.num_items * sizeof(int32_t));
-    memcpy(call->context_lens.data, attend->context_lens.data,
+    memcpy(call->context_lens.host, attend->context_lens.data,
            attend->context_lens.header.num_items * sizeof(int32_t));
-    memcpy(call->query_starts.data, attend->query_starts.data,
+    memcpy(call->query_starts.host, attend->query_starts.data,
            attend->query_starts.header.num_items * sizeof(int32_t));
 }
 
-static mla_status fill_pool(const attend_case *attend, const attention_call *call,
-                            mla_error *err)
+static mla_status fill_pool(const attend_case *attend, attention_call *call, mla_error *err)
 {
-    const attend_shape *shape = &attend->shape;
-    size_t width = (size_t)shape->latent_dim + (size_t)shape->rope_dim;
-    return attention_call_append(call, attend->kv.data, width * sizeof(float), 0,
-                                 shape->num_pages * shape->page_tokens,
-                                 attend->kv_scale.data, err);
+    return attention_call_append(call, attend->kv.data, 0,
+                                 attend->shape.num_pages * attend->shape.page_tokens, err);
 }
 
 mla_status attend_run(const attend_case *attend, attention_call *call, mla_error *err)
 {
     mla_caps caps = caps_of(attend);
     MLAI_TRY(attention_call_plan(call, &caps, err));
-    MLAI_TRY(fill_pool(attend, call, err));
-    fill_operands(attend, call);
     MLAI_TRY(
         attention_call_bind(call, attend->kv_scale.data, attend->query_scale.data, err));
+    MLAI_TRY(fill_pool(attend, call, err));
+    fill_operands(attend, call);
+    MLAI_TRY(attention_call_send(call, err));
     mla_batch batch = MLA_INIT(mla_batch);
     batch.num_requests = attend->shape.num_requests;
     batch.num_query_rows = attend->shape.num_query_rows;
     batch.max_context_tokens = caps.max_context_tokens;
-    return mla_run(call->binding, &batch, (mla_stream){NULL}, err);
+    MLAI_TRY(mla_run(call->binding, &batch, (mla_stream){NULL}, err));
+    return attention_call_fetch(call, err);
 }

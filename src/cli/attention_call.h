@@ -1,36 +1,42 @@
-/* attention_call.h - a plan with all the buffers that it wants, bound and ready to run. */
+/* attention_call.h - a plan with all the buffers that it wants, bound and ready to run, on
+ * the device of its context. */
 #ifndef MLA_CLI_ATTENTION_CALL_H
 #define MLA_CLI_ATTENTION_CALL_H
 
-#include "mla/mla.h"
-
-/* A buffer as the plan wants it. */
-typedef struct operand {
-    void *data;
-    size_t bytes;
-    mla_purpose purpose;
-} operand;
+#include "cli/operand.h"
 
 typedef struct attention_call {
     mla_context *context;
     mla_plan *plan;
     mla_binding *binding;
-    operand kv_pool, query, output, lse;
-    operand block_table, context_lens, query_starts, workspace;
+    operand query, block_table, context_lens, query_starts; /* filled on the host side */
+    operand output, lse;                                    /* read there */
+    operand kv_pool, workspace;                             /* without a host side */
+    operand kv_scale, query_scale;                          /* empty where there is none */
+    operand rows, slots;                                    /* what append reads */
 } attention_call;
 
 /* call: {.context} before; whatever comes, attention_call_free. The buffers' contents are
  * undefined. */
 mla_status attention_call_plan(attention_call *call, const mla_caps *caps, mla_error *err);
 
-/* kv_scale, query_scale: one f32 each, borrowed until free; NULL where the format has none. */
+/* The same with a plan that there is: retained until free. caps: what it was made from. */
+mla_status attention_call_open(attention_call *call, mla_plan *plan, const mla_caps *caps,
+                               mla_error *err);
+
+/* kv_scale, query_scale: one f32 each, read; NULL where the format has none. Before append
+ * where there is a kv_scale. */
 mla_status attention_call_bind(attention_call *call, const float *kv_scale,
                                const float *query_scale, mla_error *err);
 
-/* Writes rows [first, first + num) of the pool, from rows [num][D+R] f32. */
-mla_status attention_call_append(const attention_call *call, const float *rows,
-                                 size_t row_bytes, int64_t first, int64_t num,
-                                 const float *kv_scale, mla_error *err);
+/* Writes rows [first, first + num) of the pool, from rows [num][D+R] f32, on the host. */
+mla_status attention_call_append(attention_call *call, const float *rows, int64_t first,
+                                 int64_t num, mla_error *err);
+
+/* Host sides to the device: query, table, lengths, starts. And output and lse back, after
+ * all that was run on the null stream. */
+mla_status attention_call_send(const attention_call *call, mla_error *err);
+mla_status attention_call_fetch(const attention_call *call, mla_error *err);
 
 void attention_call_free(attention_call *call);
 

@@ -71,8 +71,8 @@ static bench_row row_of(const bench_batch *batch)
 {
     const mla_caps *caps = &batch->caps;
     mlai_attention_count count =
-        mlai_attention_count_of(caps, caps->max_requests, batch->call.context_lens.data,
-                                batch->call.query_starts.data);
+        mlai_attention_count_of(caps, caps->max_requests, batch->call.context_lens.host,
+                                batch->call.query_starts.host);
     bench_row row = {
         .name = name_of(caps->mode),
         .heads = caps->num_heads,

@@ -16,7 +16,7 @@ static float noise(uint32_t *state)
     return (float)(int32_t)*state * 0x1p-31F;
 }
 
-static mla_status fill_pool(const bench_batch *batch, float *rows, mla_error *err)
+static mla_status fill_pool(bench_batch *batch, float *rows, mla_error *err)
 {
     const mla_caps *caps = &batch->caps;
     size_t width = (size_t)caps->latent_dim + (size_t)caps->rope_dim;
@@ -28,13 +28,12 @@ static mla_status fill_pool(const bench_batch *batch, float *rows, mla_error *er
         for (size_t i = 0; i < (size_t)num * width; i++) {
             rows[i] = noise(&state);
         }
-        MLAI_TRY(attention_call_append(&batch->call, rows, width * sizeof *rows, first, num,
-                                       batch->kv_scale, err));
+        MLAI_TRY(attention_call_append(&batch->call, rows, first, num, err));
     }
     return MLA_OK;
 }
 
-static mla_status make_pool(const bench_batch *batch, mla_error *err)
+static mla_status make_pool(bench_batch *batch, mla_error *err)
 {
     mla_context *context = batch->call.context;
     size_t width = (size_t)batch->caps.latent_dim + (size_t)batch->caps.rope_dim;
@@ -50,7 +49,7 @@ static mla_status make_pool(const bench_batch *batch, mla_error *err)
 static void fill_query(const bench_batch *batch)
 {
     const mla_caps *caps = &batch->caps;
-    void *query = batch->call.query.data;
+    void *query = batch->call.query.host;
     size_t num = (size_t)caps->max_query_rows * (size_t)caps->num_heads *
                  (size_t)(caps->latent_dim + caps->rope_dim);
     uint32_t state = 2;
@@ -75,7 +74,7 @@ static void fill_query(const bench_batch *batch)
 static void fill_table(const bench_batch *batch)
 {
     enum { STRIDE = 29 }; /* odd: each page once where their number is a power of 2 */
-    int32_t *table = batch->call.block_table.data;
+    int32_t *table = batch->call.block_table.host;
     int64_t num_slots = (int64_t)batch->caps.max_requests * batch->caps.table_width;
     for (int64_t i = 0; i < num_slots; i++) {
         table[i] = (int32_t)(i % batch->caps.num_pages * STRIDE % batch->caps.num_pages);
@@ -86,8 +85,8 @@ static void fill_table(const bench_batch *batch)
 static void fill_rows(bench_batch *batch)
 {
     const mla_caps *caps = &batch->caps;
-    int32_t *lens = batch->call.context_lens.data;
-    int32_t *starts = batch->call.query_starts.data;
+    int32_t *lens = batch->call.context_lens.host;
+    int32_t *starts = batch->call.query_starts.host;
     starts[0] = 0;
     for (int32_t i = 0; i < caps->max_requests; i++) {
         int32_t left = caps->max_query_rows - starts[i];
@@ -112,11 +111,12 @@ mla_status bench_batch_open(mla_context *context, const mla_caps *caps, bench_ba
     out->kv_scale = caps->kv_format == MLA_KV_FP8 ? &one_kv_scale : NULL;
     out->query_scale = caps->query_dtype == MLA_E4M3 ? &one_query_scale : NULL;
     MLAI_TRY(attention_call_plan(&out->call, caps, err));
+    MLAI_TRY(attention_call_bind(&out->call, out->kv_scale, out->query_scale, err));
     MLAI_TRY(make_pool(out, err));
     fill_query(out);
     fill_table(out);
     fill_rows(out);
-    return attention_call_bind(&out->call, out->kv_scale, out->query_scale, err);
+    return attention_call_send(&out->call, err);
 }
 
 void bench_batch_free(bench_batch *batch)

@@ -52,7 +52,7 @@ static void judge(finding *found, int32_t column, double got, double expected,
 
 static double output_at(const bench_batch *batch, int64_t index)
 {
-    const void *output = batch->call.output.data;
+    const void *output = batch->call.output.host;
     return batch->caps.output_dtype == MLA_F32
                ? (double)((const float *)output)[index]
                : (double)mlai_f32_from_bf16(((const uint16_t *)output)[index]);
@@ -71,7 +71,7 @@ static void judge_pair(const bench_batch *batch, const mlai_oracle_out *expected
                                     *expected->score_magnitude, lse};
     mlai_bound bound = is_empty ? (mlai_bound){0, 0} : mlai_bound_of(&terms);
     double rounding = caps->output_dtype == MLA_F32 ? 0x1p-24 : 0x1p-8;
-    judge(found, LSE, (double)((const float *)batch->call.lse.data)[pair], lse, bound.lse);
+    judge(found, LSE, (double)((const float *)batch->call.lse.host)[pair], lse, bound.lse);
     for (int32_t d = 0; d < caps->latent_dim; d++) {
         double allowed = bound.relative * expected->magnitude[d] +
                          rounding * fabs(expected->out[d]) + smallest;
@@ -92,8 +92,8 @@ static int32_t request_of(const int32_t *starts, int64_t row)
 /* Keys up to the last one that the row may see; a window leaves out the first of them. */
 static int32_t keys_of(const bench_batch *batch, int32_t request, int64_t row)
 {
-    const int32_t *starts = batch->call.query_starts.data;
-    const int32_t *lens = batch->call.context_lens.data;
+    const int32_t *starts = batch->call.query_starts.host;
+    const int32_t *lens = batch->call.context_lens.host;
     int64_t keys = lens[request];
     if (batch->caps.causal) {
         keys -= starts[request + 1] - 1 - row;
@@ -108,9 +108,9 @@ static mla_buffers inputs_of(const bench_batch *batch, int64_t pair, int32_t req
     size_t width = (size_t)caps->latent_dim + (size_t)caps->rope_dim;
     size_t query_bytes = width * mlai_dtype_bytes(caps->query_dtype);
     mla_buffers in = MLA_INIT(mla_buffers);
-    in.kv_pool.data = batch->call.kv_pool.data;
-    in.query.data = (const char *)batch->call.query.data + (size_t)pair * query_bytes;
-    in.block_table.data = (const int32_t *)batch->call.block_table.data +
+    in.kv_pool.data = batch->call.kv_pool.host;
+    in.query.data = (const char *)batch->call.query.host + (size_t)pair * query_bytes;
+    in.block_table.data = (const int32_t *)batch->call.block_table.host +
                           (size_t)request * (size_t)caps->table_width;
     in.kv_scale.data = batch->kv_scale;
     in.query_scale.data = batch->query_scale;
@@ -127,7 +127,7 @@ static void check_pair(void *arg, int64_t index, int32_t worker)
     finding *found = &all->found[index];
     *found = (finding){.row = pair / batch->caps.num_heads,
                        .head = (int32_t)(pair % batch->caps.num_heads)};
-    int32_t request = request_of(batch->call.query_starts.data, found->row);
+    int32_t request = request_of(batch->call.query_starts.host, found->row);
     int32_t num_keys = keys_of(batch, request, found->row);
     mla_caps one = batch->caps;
     mla_batch single = MLA_INIT(mla_batch);

@@ -376,6 +376,13 @@ static mlai_cu_result to_host(void *to, mlai_cu_pointer from, size_t bytes)
     return 0;
 }
 
+static mlai_cu_result within_device(mlai_cu_pointer to, mlai_cu_pointer from, size_t bytes)
+{
+    BEGIN_CURRENT();
+    memcpy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
+    return 0;
+}
+
 static mlai_cu_result memset_d8(mlai_cu_pointer to, unsigned char value, size_t bytes)
 {
     BEGIN_CURRENT();
@@ -724,6 +731,7 @@ static const mlai_cuda_driver table = {
     .cuMemFreeHost = mem_free_host,
     .cuMemcpyHtoD = to_device,
     .cuMemcpyDtoH = to_host,
+    .cuMemcpyDtoD = within_device,
     .cuMemsetD8 = memset_d8,
     .cuModuleLoadData = module_load,
     .cuModuleUnload = module_unload,

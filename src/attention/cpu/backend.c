@@ -131,6 +131,12 @@ static mla_status cpu_upload(mla_context *context, void *to, const void *from, s
     return MLA_OK;
 }
 
+static mla_status cpu_download(mla_context *context, void *to, const void *from,
+                               size_t bytes, mla_error *err)
+{
+    return cpu_upload(context, to, from, bytes, err);
+}
+
 static mla_status cpu_clear(mla_context *context, void *to, size_t bytes, mla_error *err)
 {
     (void)context;
@@ -238,6 +244,7 @@ const mlai_backend mlai_cpu_backend = {
     .reap = cpu_reap,
     .declared = cpu_declared,
     .upload = cpu_upload,
+    .download = cpu_download,
     .clear = cpu_clear,
     .launch = cpu_launch,
     .synchronise = cpu_synchronise,

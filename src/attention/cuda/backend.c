@@ -135,6 +135,16 @@ static mla_status cuda_upload(mla_context *context, void *to, const void *from,
     return status;
 }
 
+static mla_status cuda_download(mla_context *context, void *to, const void *from,
+                                size_t bytes, mla_error *err)
+{
+    mlai_cuda *cuda = &mlai_cuda_state_of(context)->cuda;
+    MLAI_TRY(mlai_cuda_enter(cuda, err));
+    mla_status status = MLAI_CU(cuda, cuMemcpyDtoH(to, (uintptr_t)from, bytes));
+    mlai_cuda_leave(cuda);
+    return status;
+}
+
 static mla_status cuda_clear(mla_context *context, void *to, size_t bytes, mla_error *err)
 {
     mlai_cuda *cuda = &mlai_cuda_state_of(context)->cuda;
@@ -210,6 +220,7 @@ const mlai_backend mlai_cuda_backend = {
     .reap = mlai_cuda_reap,
     .declared = cuda_declared,
     .upload = cuda_upload,
+    .download = cuda_download,
     .clear = cuda_clear,
     .launch = mlai_cuda_launch,
     .synchronise = cuda_synchronise,

@@ -74,6 +74,7 @@ enum {
     X(cuMemFreeHost, 2000, (void *data))                                                   \
     X(cuMemcpyHtoD, 3020, (mlai_cu_pointer to, const void *from, size_t bytes))            \
     X(cuMemcpyDtoH, 3020, (void *to, mlai_cu_pointer from, size_t bytes))                  \
+    X(cuMemcpyDtoD, 3020, (mlai_cu_pointer to, mlai_cu_pointer from, size_t bytes))        \
     X(cuMemsetD8, 3020, (mlai_cu_pointer to, unsigned char value, size_t bytes))           \
     X(cuModuleLoadData, 2000, (mlai_cu_module * module, const void *image))                \
     X(cuModuleUnload, 2000, (mlai_cu_module module))                                       \
