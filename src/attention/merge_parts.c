@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+enum { COLUMNS = 64 /* summed together: a weight is the same for all */ };
+
 static double largest(const float *value, int32_t num_values)
 {
     double most = -(double)INFINITY;
@@ -14,16 +16,19 @@ static double largest(const float *value, int32_t num_values)
     return most;
 }
 
-static float weighted_sum(const float *part, const float *part_lse, int32_t num_parts,
-                          int32_t dim, double lse)
+/* Columns [0, num) of out; each is summed part by part. */
+static void add_weighted(const float *part, const float *part_lse, int32_t num_parts,
+                         int32_t dim, double lse, double *sum, int32_t num)
 {
-    double sum = 0;
     for (int32_t i = 0; i < num_parts; i++) {
         if (part_lse[i] > -INFINITY) {
-            sum += exp((double)part_lse[i] - lse) * (double)part[(size_t)i * (size_t)dim];
+            double weight = exp((double)part_lse[i] - lse);
+            const float *from = part + (size_t)i * (size_t)dim;
+            for (int32_t d = 0; d < num; d++) {
+                sum[d] += weight * (double)from[d];
+            }
         }
     }
-    return (float)sum;
 }
 
 void mlai_merge_parts(const float *part, const float *part_lse, int32_t num_parts,
@@ -36,8 +41,15 @@ void mlai_merge_parts(const float *part, const float *part_lse, int32_t num_part
         total += exp((double)part_lse[i] - most);
     }
     double sum = is_empty ? most : most + log(total);
-    for (int32_t d = 0; d < dim; d++) {
-        out[d] = is_empty ? 0.0F : weighted_sum(part + d, part_lse, num_parts, dim, sum);
+    for (int32_t first = 0; first < dim; first += COLUMNS) {
+        double column[COLUMNS] = {0};
+        int32_t num = dim - first < COLUMNS ? dim - first : COLUMNS;
+        if (!is_empty) {
+            add_weighted(part + first, part_lse, num_parts, dim, sum, column, num);
+        }
+        for (int32_t d = 0; d < num; d++) {
+            out[first + d] = (float)column[d];
+        }
     }
     *lse = (float)sum;
 }

@@ -1,16 +1,10 @@
 /* bench_check.c - what a run left, against the double oracle. One task is one head of one
  * query row: to the oracle a request of one row and one head. */
-#include <math.h>
-#include <stdbool.h>
-#include <string.h>
-
-#include "attention/bound.h"
 #include "attention/context.h"
 #include "attention/geometry.h"
 #include "attention/oracle.h"
-#include "attention/split.h"
-#include "base/convert.h"
 #include "base/status.h"
+#include "cli/attention_judge.h"
 #include "cli/bench_batch.h"
 
 enum {
@@ -19,65 +13,30 @@ enum {
     MAX_WORK = 1 << 29, /* multiply-adds in double: about a second of one thread */
     SPREAD = 7919,      /* a prime: heads and rows alternate */
     ALIGN_BYTES = 64,
-    LSE = -1,
 };
-static const double smallest = 0x1p-100; /* weights below 2^-126 are 0 in f32 */
-
-typedef struct finding {
-    bool is_wrong;
-    int64_t row;
-    int32_t head, column; /* column: LSE where it is the lse */
-    double got, expected, allowed;
-} finding;
 
 typedef struct check {
     const bench_batch *batch;
     int64_t num_pairs, num_checked; /* of (row, head) */
-    finding *found;                 /* [num_checked] */
+    attention_verdict *found;       /* [num_checked] */
     double *values;                 /* [num_checked][2][D]: out, magnitude */
 } check;
 
-static void judge(finding *found, int32_t column, double got, double expected,
-                  double allowed)
-{
-    bool is_right = isfinite(expected) ? fabs(got - expected) <= allowed : got == expected;
-    if (!is_right && !found->is_wrong) {
-        found->is_wrong = true;
-        found->column = column;
-        found->got = got;
-        found->expected = expected;
-        found->allowed = allowed;
-    }
-}
-
-static double output_at(const bench_batch *batch, int64_t index)
-{
-    const void *output = batch->call.output.host;
-    return batch->caps.output_dtype == MLA_F32
-               ? (double)((const float *)output)[index]
-               : (double)mlai_f32_from_bf16(((const uint16_t *)output)[index]);
-}
-
 static void judge_pair(const bench_batch *batch, const mlai_oracle_out *expected,
-                       int64_t num_keys, finding *found)
+                       int64_t num_keys, int64_t pair, attention_verdict *found)
 {
     const mla_caps *caps = &batch->caps;
-    int64_t pair = found->row * caps->num_heads + found->head;
-    int64_t split_tokens = mlai_split_tokens(num_keys);
-    double lse = *expected->lse;
-    bool is_empty = lse == -HUGE_VAL;
-    const mlai_bound_terms terms = {caps->latent_dim + caps->rope_dim, split_tokens,
-                                    (int32_t)((num_keys + split_tokens - 1) / split_tokens),
-                                    *expected->score_magnitude, lse};
-    mlai_bound bound = is_empty ? (mlai_bound){0, 0} : mlai_bound_of(&terms);
-    double rounding = caps->output_dtype == MLA_F32 ? 0x1p-24 : 0x1p-8;
-    judge(found, LSE, (double)((const float *)batch->call.lse.host)[pair], lse, bound.lse);
-    for (int32_t d = 0; d < caps->latent_dim; d++) {
-        double allowed = bound.relative * expected->magnitude[d] +
-                         rounding * fabs(expected->out[d]) + smallest;
-        judge(found, d, output_at(batch, pair * caps->latent_dim + d), expected->out[d],
-              is_empty ? 0 : allowed);
-    }
+    size_t output_bytes = (size_t)caps->latent_dim * mlai_dtype_bytes(caps->output_dtype);
+    const char *output = batch->call.output.host;
+    const float *lse = batch->call.lse.host;
+    const attention_rule rule = {batch->call.context->backend, caps, false};
+    const attention_expectation wanted = {expected->out, expected->magnitude,
+                                          *expected->lse, *expected->score_magnitude,
+                                          num_keys};
+    const attention_answer answer = {output + (size_t)pair * output_bytes,
+                                     caps->output_dtype, lse[pair]};
+    attention_judge(&rule, &wanted, &answer, pair / caps->num_heads,
+                    (int32_t)(pair % caps->num_heads), found);
 }
 
 static int32_t request_of(const int32_t *starts, int64_t row)
@@ -124,11 +83,9 @@ static void check_pair(void *arg, int64_t index, int32_t worker)
     const bench_batch *batch = all->batch;
     const int32_t starts[2] = {0, 1};
     int64_t pair = index * SPREAD % all->num_pairs;
-    finding *found = &all->found[index];
-    *found = (finding){.row = pair / batch->caps.num_heads,
-                       .head = (int32_t)(pair % batch->caps.num_heads)};
-    int32_t request = request_of(batch->call.query_starts.host, found->row);
-    int32_t num_keys = keys_of(batch, request, found->row);
+    int64_t row = pair / batch->caps.num_heads;
+    int32_t request = request_of(batch->call.query_starts.host, row);
+    int32_t num_keys = keys_of(batch, request, row);
     mla_caps one = batch->caps;
     mla_batch single = MLA_INIT(mla_batch);
     mla_buffers in = inputs_of(batch, pair, request);
@@ -142,7 +99,8 @@ static void check_pair(void *arg, int64_t index, int32_t worker)
     double *values = all->values + (size_t)index * 2 * (size_t)one.latent_dim;
     mlai_oracle_out out = {values, &lse, values + one.latent_dim, &score_magnitude};
     mlai_oracle_attend(&one, &in, &single, &out);
-    judge_pair(batch, &out, num_keys, found);
+    all->found[index] = (attention_verdict){0};
+    judge_pair(batch, &out, num_keys, pair, &all->found[index]);
 }
 
 static check check_of(const bench_batch *batch)
@@ -162,16 +120,7 @@ static check check_of(const bench_batch *batch)
 static mla_status report(const check *all, mla_error *err)
 {
     for (int64_t i = 0; i < all->num_checked; i++) {
-        const finding *at = &all->found[i];
-        MLAI_CHECK(!at->is_wrong || at->column != LSE, MLA_ERR_INTERNAL,
-                   "wrong result: lse of query row %lld, head %d is %.9g, and %.9g +- %.3g "
-                   "was expected",
-                   (long long)at->row, at->head, at->got, at->expected, at->allowed);
-        MLAI_CHECK(
-            !at->is_wrong, MLA_ERR_INTERNAL,
-            "wrong result: output of query row %lld, head %d, column %d is %.9g, and "
-            "%.9g +- %.3g was expected",
-            (long long)at->row, at->head, at->column, at->got, at->expected, at->allowed);
+        MLAI_TRY(attention_verdict_status(&all->found[i], err));
     }
     return MLA_OK;
 }
