@@ -17,5 +17,6 @@ int command_attend(int argc, char **argv);
 int command_memory(int argc, char **argv);
 int command_doctor(int argc, char **argv);
 int command_bench(int argc, char **argv);
+int command_qualify(int argc, char **argv);
 
 #endif

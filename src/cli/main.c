@@ -22,6 +22,7 @@ static const command commands[] = {
     {"memory", command_memory, "every byte by name, from loading to closing"},
     {"doctor", command_doctor, "what this machine and this build offer"},
     {"bench", command_bench, "how fast, and what share of the machine's limit"},
+    {"qualify", command_qualify, "the acceptance matrix on a device, and its receipt"},
 };
 enum { NUM_COMMANDS = sizeof commands / sizeof commands[0] };
 

@@ -166,11 +166,7 @@ static json_t *snapshots_of(const memory_run *run)
 {
     json_t *array = json_array();
     for (int i = 0; i < NUM_PHASES; i++) {
-        const memory_snapshot *snapshot = &run->snapshots[i];
-        json_t *item = json_pack("{s:s, s:I, s:o}", "phase", snapshot->phase, "rss",
-                                 (json_int_t)snapshot->rss_bytes, "classes",
-                                 memory_snapshot_classes(snapshot));
-        if (json_array_append_new(array, item) != 0) {
+        if (json_array_append_new(array, memory_snapshot_json(&run->snapshots[i])) != 0) {
             json_decref(array);
             return NULL;
         }

@@ -104,3 +104,10 @@ json_t *memory_snapshot_classes(const memory_snapshot *snapshot)
     }
     return classes;
 }
+
+json_t *memory_snapshot_json(const memory_snapshot *snapshot)
+{
+    return json_pack("{s:s, s:I, s:o}", "phase", snapshot->phase, "rss",
+                     (json_int_t)snapshot->rss_bytes, "classes",
+                     memory_snapshot_classes(snapshot));
+}

@@ -31,4 +31,7 @@ uint64_t memory_snapshot_peak(const memory_snapshot *snapshot, mla_purpose purpo
 /* NULL where memory is out. Owned by the caller. */
 json_t *memory_snapshot_classes(const memory_snapshot *snapshot);
 
+/* The same within {"phase", "rss", "classes"}. */
+json_t *memory_snapshot_json(const memory_snapshot *snapshot);
+
 #endif
