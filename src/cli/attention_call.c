@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "attention/context.h"
 #include "base/status.h"
 
 enum { APPEND_ROWS = 64 };
@@ -165,6 +166,9 @@ void attention_call_free(attention_call *call)
                         &call->rows,   &call->kv_pool,     &call->workspace,
                         &call->slots,  &call->kv_scale,    &call->query_scale};
     mla_unbind(&call->binding);
+    if (call->kv_pool.data) { /* an append may still write into it */
+        (void)call->context->ops->synchronise(call->context, NULL);
+    }
     for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++) {
         if (taken[i]->data) {
             operand_give(call->context, taken[i]);

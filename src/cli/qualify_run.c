@@ -259,11 +259,20 @@ static void collect(const pass *p, int32_t num_rows, int32_t first)
     }
 }
 
+static bool is_zero(const float *values)
+{
+    for (int32_t d = 0; d < QUALIFY_LATENT; d++) {
+        if (values[d] != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Copies the result of one rank. An empty part holds exact zeros, and is not read again. */
 static mla_status collect_part(const pass *p, int32_t rank, int32_t num_rows, int32_t first,
                                mla_error *err)
 {
-    static const float zeros[QUALIFY_LATENT];
     int32_t heads = p->rig.caps.num_heads;
     const int32_t *lens = p->rig.call.context_lens.host;
     for (int32_t i = 0; i < num_rows * heads; i++) {
@@ -272,9 +281,9 @@ static mla_status collect_part(const pass *p, int32_t rank, int32_t num_rows, in
         attention_answer answer = qualify_rig_answer(&p->rig, i / heads, i % heads);
         bool is_empty = lens[i / heads] == 0;
         p->part_lse[part] = answer.lse;
-        memcpy(p->parts + part * QUALIFY_LATENT, answer.output, sizeof zeros);
-        MLAI_CHECK(!is_empty || (answer.lse == -INFINITY &&
-                                 memcmp(answer.output, zeros, sizeof zeros) == 0),
+        memcpy(p->parts + part * QUALIFY_LATENT, answer.output,
+               QUALIFY_LATENT * sizeof(float));
+        MLAI_CHECK(!is_empty || (answer.lse == -INFINITY && is_zero(answer.output)),
                    MLA_ERR_INTERNAL,
                    "rank %d has no key of row %d, head %d, and its part is not empty", rank,
                    i / heads, i % heads);
