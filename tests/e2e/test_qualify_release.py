@@ -58,6 +58,18 @@ class Qualify(program.ProgramTest):
             listed = re.findall(r"^\| `([^`]+ dcp[0-9]+ [^`]+)` \|", file.read(), re.M)
         self.assertEqual(listed, names())
 
+    def test_a_kept_receipt_has_these_cases_and_they_passed(self):
+        folder = os.path.join(program.SOURCE, "docs", "receipts")
+        for file in os.listdir(folder):
+            if file.endswith("-qualify-attention.json"):
+                with open(os.path.join(folder, file), encoding="utf-8") as kept:
+                    receipt = json.load(kept)
+                self.assertEqual(list(receipt), HEADER, file)
+                self.assertEqual([case["name"] for case in receipt["cases"]], names(), file)
+                self.assertTrue(all(case["passed"] for case in receipt["cases"]), file)
+                self.assertIs(receipt["passed"], True, file)
+                self.assertNotIn("dirty", receipt["commit"], file)
+
     def test_errors_are_measured_and_within_their_bounds(self):
         for case in self.receipt["cases"]:
             self.assertGreater(case["error"], 0, case["name"])
