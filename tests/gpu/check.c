@@ -13,7 +13,7 @@
 #include "attention/row_layout.h"
 #include "base/convert.h"
 #include "bench.h"
-#include "cases.h"
+#include "support/cuda_cases.h"
 #include "driver.h"
 
 enum { ZONE = 4096, ZONE_BYTE = 0xcd, ALL_ONES = 0xff, NUM_THREADS = 12 };

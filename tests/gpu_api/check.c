@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../gpu/cases.h"
 #include "attention/context.h"
 #include "base/clock.h"
 #include "base/convert.h"
-#include "device_memory.h"
+#include "support/cuda_cases.h"
+#include "support/device_memory.h"
 
 static int num_failed;
 
@@ -490,6 +490,7 @@ int main(int argc, char **argv)
         return 2;
     }
     memory_open();
+    (void)memory_driver();
     if (strcmp(argv[1], "matrix") == 0) {
         matrix(argv[2], argc > 3 ? (int)strtol(argv[3], NULL, 10) : 64,
                argc > 4 ? strtoull(argv[4], NULL, 10) : 1);

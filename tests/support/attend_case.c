@@ -62,7 +62,7 @@ static int64_t pages_for(const attend_case *c, int32_t r)
     return (tokens + c->caps.page_tokens - 1) / c->caps.page_tokens;
 }
 
-static void fill_shapes(attend_case *c)
+void attend_case_shape(attend_case *c)
 {
     mla_caps *caps = &c->caps;
     int32_t num_rows = 0;
@@ -252,7 +252,7 @@ static void ask_oracle(attend_case *c)
 
 void attend_case_build(attend_case *c, rng *random)
 {
-    fill_shapes(c);
+    attend_case_shape(c);
     c->table = fenced_take(
         (size_t)c->num_requests * (size_t)c->caps.table_width * sizeof(int32_t), ALL_ONES);
     fill_table(c, random);
@@ -286,12 +286,44 @@ void attend_case_drop(attend_case *c)
 
 static const double u = 0x1p-24;
 
-static mlai_bound bound_of(const attend_case *c, attend_sums sums, double score_magnitude,
-                           double lse)
+/* Probabilities below 2^-126 are 0 in f32: far below what any test's values can show. */
+static const double absolute = 0x1p-100;
+
+/* How far a query's values may be from the oracle's. */
+typedef struct allowance {
+    double relative, rounding, absolute; /* of A; of |out|; whatever they are */
+    double lse;
+} allowance;
+
+/* Scores: sums of tensor cores, which cut and do not round, 2^-20 of the score's magnitude.
+ * Weights: rounded to bf16 (2^-8 of A) or f16 (2^-11 of A); f16 weights below 2^-28 of the
+ * largest lose digits, 2^-39 each times a value. */
+static allowance cuda_allowance(const attend_case *c, attend_sums sums,
+                                double score_magnitude, double lse)
 {
+    bool is_fp8 = c->caps.kv_format == MLA_KV_FP8;
+    double score = 0x1p-20 * (score_magnitude + 16);
+    return (allowance){
+        .relative = expm1(2 * score) + 1.01 * (is_fp8 ? 0x1p-11 : 0x1p-8),
+        .rounding = 1.01 * sums.u_out,
+        .absolute = is_fp8 ? 0x1p-32 : absolute,
+        .lse = score + 4 * u * (fabs(lse) + 16),
+    };
+}
+
+static allowance allowance_of(const attend_case *c, attend_sums sums,
+                              double score_magnitude, double lse)
+{
+    if (lse == -HUGE_VAL) {
+        return (allowance){0, 0, 0, 0}; /* where nothing is seen, nothing is off */
+    }
+    if (sums.is_cuda) {
+        return cuda_allowance(c, sums, score_magnitude, lse);
+    }
     const mlai_bound_terms terms = {width_of(c), sums.split_tokens, sums.num_merges,
                                     score_magnitude, lse};
-    return mlai_bound_of(&terms);
+    mlai_bound bound = mlai_bound_of(&terms);
+    return (allowance){bound.relative, sums.u_out, absolute, bound.lse};
 }
 
 static void note(attend_verdict *verdict, const char *what, int64_t query, int64_t column,
@@ -328,22 +360,18 @@ static void judge_value(attend_verdict *verdict, const char *what, int64_t query
     }
 }
 
-/* Probabilities below 2^-126 are 0 in f32: far below what any test's values can show. */
-static const double absolute = 0x1p-100;
-
 static void judge_query(const attend_case *c, const float *out, float lse, int64_t query,
                         attend_sums sums, attend_verdict *verdict)
 {
     int64_t dim = c->caps.latent_dim;
     double ref_lse = c->expected.lse[query];
-    bool is_empty = ref_lse == -HUGE_VAL;
-    mlai_bound b = bound_of(c, sums, c->expected.score_magnitude[query], ref_lse);
-    judge_value(verdict, "lse", query, 0, (double)lse, ref_lse, is_empty ? 0 : b.lse);
+    allowance allow = allowance_of(c, sums, c->expected.score_magnitude[query], ref_lse);
+    judge_value(verdict, "lse", query, 0, (double)lse, ref_lse, allow.lse);
     for (int64_t d = 0; d < dim; d++) {
         double ref = c->expected.out[query * dim + d];
         double magnitude = c->expected.magnitude[query * dim + d];
-        double rounding = sums.u_out * fabs(ref);
-        double allowed = is_empty ? 0 : b.relative * magnitude + rounding + absolute;
+        double rounding = allow.rounding * fabs(ref);
+        double allowed = allow.relative * magnitude + rounding + allow.absolute;
         judge_value(verdict, "out", query, d, (double)out[d], ref, allowed);
         double error = fabs((double)out[d] - ref) - rounding;
         if (magnitude > absolute && error > 0) {
@@ -440,4 +468,10 @@ attend_sums attend_case_sums(const attend_case *c)
         sums.num_merges = merges > sums.num_merges ? merges : sums.num_merges;
     }
     return sums;
+}
+
+attend_sums attend_case_sums_on_cuda(const attend_case *c)
+{
+    return (attend_sums){.u_out = c->caps.output_dtype == MLA_F32 ? 0x1p-24 : 0x1p-8,
+                         .is_cuda = true};
 }

@@ -44,6 +44,7 @@ typedef struct attend_case {
 } attend_case;
 
 void attend_case_build(attend_case *c, rng *random);
+void attend_case_shape(attend_case *c); /* completes caps and batch only, as build does */
 void attend_case_drop(attend_case *c);
 
 /* How an implementation sums, which is what the bound of docs/numerics.md depends on. */
@@ -51,6 +52,7 @@ typedef struct attend_sums {
     int64_t split_tokens; /* longest split */
     int32_t num_merges;   /* of splits, one after another */
     double u_out;         /* unit round-off of the output's dtype: 2^-24, 2^-8 */
+    bool is_cuda;         /* then by docs/kernels/attend_cuda.md, splits or not */
 } attend_sums;
 
 typedef struct attend_verdict {
@@ -64,6 +66,7 @@ typedef struct attend_verdict {
 /* Of what a run of the case does: the longest split, and how often splits of one row are
  * merged. */
 attend_sums attend_case_sums(const attend_case *c);
+attend_sums attend_case_sums_on_cuda(const attend_case *c);
 
 /* out: [Q][H][D] output_dtype. The same as f32, malloc'd. */
 float *attend_case_out_as_f32(const attend_case *c, const unsigned char *out);

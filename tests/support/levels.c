@@ -5,20 +5,41 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const level_names[] = {"c", "avx2", "avx512", "sm80", "sm90a", "nvrtc"};
+static const char *const level_names[] = {"c",    "avx2",  "avx512", "cpu",
+                                          "sm80", "sm90a", "nvrtc"};
 
 levels levels_start(const char *name)
 {
     return (levels){.name = name};
 }
 
+static bool is_word(const char *name, const char *word, size_t length)
+{
+    return strlen(name) == length && memcmp(name, word, length) == 0;
+}
+
+/* list: of words between commas; NULL or empty: all are in it. */
+static bool is_listed(const char *name, const char *list)
+{
+    bool is_found = !list || !list[0];
+    for (const char *word = list; !is_found && *word;) {
+        size_t length = strcspn(word, ",");
+        is_found = is_word(name, word, length);
+        word += length + (word[length] == ',');
+    }
+    return is_found;
+}
+
 bool levels_run(levels *suite, const char *level, bool is_available)
 {
+    bool is_wanted = is_listed(level, getenv("MLA_TEST_LEVELS"));
+    is_available = is_available && is_wanted;
     if (is_available) {
         suite->num_run++;
         printf("%s: level %s\n", suite->name, level);
     } else {
-        printf("%s: level %s SKIPPED: this machine has not got it\n", suite->name, level);
+        printf("%s: level %s SKIPPED: %s\n", suite->name, level,
+               is_wanted ? "this machine has not got it" : "MLA_TEST_LEVELS leaves it out");
         if (suite->num_skipped < LEVELS_MAX) {
             suite->skipped[suite->num_skipped] = level;
         }
@@ -26,11 +47,6 @@ bool levels_run(levels *suite, const char *level, bool is_available)
     }
     (void)fflush(stdout);
     return is_available;
-}
-
-static bool is_word(const char *name, const char *word, size_t length)
-{
-    return strlen(name) == length && memcmp(name, word, length) == 0;
 }
 
 static bool is_level(const char *word, size_t length)
@@ -91,4 +107,11 @@ int levels_judge(const levels *suite, const char *required)
 int levels_finish(const levels *suite)
 {
     return levels_judge(suite, getenv("MLA_REQUIRE"));
+}
+
+int test_cases(int all)
+{
+    const char *text = getenv("MLA_TEST_CASES");
+    long most = text ? strtol(text, NULL, 10) : 0;
+    return most > 0 && most < all ? (int)most : all;
 }

@@ -13,7 +13,8 @@
  *   }
  *
  * MLA_REQUIRE=c,avx2 names the levels that this machine must run: a named level that a
- * suite skips fails it. A suite that ran no level at all fails too. */
+ * suite skips fails it. A suite that ran no level at all fails too. MLA_TEST_LEVELS=sm80 leaves
+ * out all others. Level `cpu` is whatever is best on this CPU. */
 #ifndef TEST_LEVELS_H
 #define TEST_LEVELS_H
 
@@ -38,5 +39,9 @@ int levels_finish(const levels *suite);
 
 /* The same, with what MLA_REQUIRE would say (NULL: nothing is required). */
 int levels_judge(const levels *suite, const char *required);
+
+/* How many of `all` drawn cases to run: fewer where MLA_TEST_CASES says so, for tools under
+ * which each takes long. */
+int test_cases(int all);
 
 #endif

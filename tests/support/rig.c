@@ -11,14 +11,19 @@
 #include <cmocka.h>
 
 #include "base/convert.h"
+#include "support/device_memory.h"
+#include "support/gpu.h"
 #include "support/must.h"
+
+mla_backend rig_backend = MLA_BACKEND_CPU;
+bool rig_is_on_gpu;
 
 mla_caps rig_caps(void)
 {
     mla_caps caps = MLA_INIT(mla_caps);
     caps.mode = MLA_DECODE;
-    caps.kv_format = MLA_KV_F32;
-    caps.query_dtype = MLA_F32;
+    caps.kv_format = rig_backend == MLA_BACKEND_CPU ? MLA_KV_F32 : MLA_KV_BF16;
+    caps.query_dtype = rig_backend == MLA_BACKEND_CPU ? MLA_F32 : MLA_BF16;
     caps.output_dtype = MLA_F32;
     caps.num_heads = 4;
     caps.latent_dim = 128;
@@ -56,8 +61,6 @@ static mla_context *create(const mla_context_options *options)
     return context;
 }
 
-mla_backend rig_backend = MLA_BACKEND_CPU;
-
 mla_context *rig_context(int32_t num_threads, const mla_allocator *allocator)
 {
     mla_context_options options = MLA_INIT(mla_context_options);
@@ -82,7 +85,9 @@ mla_plan *rig_plan(mla_context *context, const mla_caps *caps)
     mla_session *session = NULL;
     mla_plan *plan = NULL;
     mla_ticket ticket;
-    must(mla_session_open(context, NULL, &session, &err), &err);
+    mla_session_options options = MLA_INIT(mla_session_options);
+    options.cache_dir = gpu_cache();
+    must(mla_session_open(context, &options, &session, &err), &err);
     must(mla_session_add(session, caps, NULL, &ticket, &err), &err);
     must(mla_session_prepare(session, &err), &err);
     must(mla_session_publish(session, ticket, &plan, &err), &err);
@@ -146,6 +151,54 @@ void rig_buffers_free(mla_buffers *buffers)
     free(buffers->workspace.data);
 }
 
+/* Where the members of mla_buffers are: `in` and `out` are alike. The outputs come last. */
+static const size_t member[] = {
+    offsetof(mla_buffers, kv_pool),      offsetof(mla_buffers, query),
+    offsetof(mla_buffers, block_table),  offsetof(mla_buffers, context_lens),
+    offsetof(mla_buffers, query_starts), offsetof(mla_buffers, kv_scale),
+    offsetof(mla_buffers, query_scale),  offsetof(mla_buffers, output),
+    offsetof(mla_buffers, lse),          offsetof(mla_buffers, workspace),
+};
+enum { NUM_MEMBERS = sizeof member / sizeof member[0], FIRST_OUTPUT = 7 };
+
+static mla_in member_of(const mla_buffers *buffers, int i)
+{
+    mla_in in;
+    memcpy(&in, (const char *)buffers + member[i], sizeof in);
+    return in;
+}
+
+mla_in rig_lend(const void *data, size_t bytes)
+{
+    bool is_copied = rig_is_on_gpu && bytes > 0;
+    return (mla_in){is_copied ? memory_take(bytes, data) : data, bytes};
+}
+
+void rig_lend_end(mla_in in)
+{
+    if (rig_is_on_gpu && in.bytes > 0) {
+        memory_give(in.data);
+    }
+}
+
+mla_buffers rig_bound(const mla_buffers *buffers)
+{
+    mla_buffers bound = *buffers;
+    for (int i = 0; i < NUM_MEMBERS; i++) {
+        mla_in from = member_of(buffers, i);
+        mla_in to = rig_lend(from.data, from.bytes);
+        memcpy((char *)&bound + member[i], &to, sizeof to);
+    }
+    return bound;
+}
+
+void rig_bound_free(mla_buffers *bound)
+{
+    for (int i = 0; i < NUM_MEMBERS; i++) {
+        rig_lend_end(member_of(bound, i));
+    }
+}
+
 static mla_in take_scale(float value)
 {
     mla_in scale = take_in(sizeof value);
@@ -168,7 +221,8 @@ rig rig_open(const mla_caps *caps, int32_t num_threads, uint64_t seed)
     if (caps->query_dtype == MLA_E4M3) {
         made.buffers.query_scale = take_scale(0.02F);
     }
-    must(mla_bind(made.plan, &made.buffers, &made.binding, &err), &err);
+    made.bound = rig_bound(&made.buffers);
+    must(mla_bind(made.plan, &made.bound, &made.binding, &err), &err);
     return made;
 }
 
@@ -177,6 +231,7 @@ void rig_close(rig *r)
     mla_error err = {MLA_OK, 0, NULL, ""};
     mla_unbind(&r->binding);
     mla_plan_release(&r->plan);
+    rig_bound_free(&r->bound);
     rig_buffers_free(&r->buffers);
     must(mla_context_destroy(&r->context, &err), &err);
 }
@@ -218,6 +273,13 @@ static int64_t num_keys(const mla_caps *caps, const rig_request *request)
     return smaller(keys, (int64_t)caps->table_width * caps->page_tokens);
 }
 
+static void wait(void)
+{
+    if (rig_is_on_gpu) {
+        memory_wait();
+    }
+}
+
 static void append_keys(const rig *r, const rig_request *request, const int32_t *table)
 {
     mla_error err = {MLA_OK, 0, NULL, ""};
@@ -234,13 +296,16 @@ static void append_keys(const rig *r, const rig_request *request, const int32_t 
                    i % r->caps.page_tokens;
     }
     mla_append_args args = MLA_INIT(mla_append_args);
-    args.rows = (mla_in){rows, (size_t)(num * width) * sizeof *rows};
-    args.slots = (mla_in){slots, (size_t)num * sizeof *slots};
-    args.kv_scale = r->buffers.kv_scale;
-    args.kv_pool = (mla_out){bytes_of(r->buffers.kv_pool), r->buffers.kv_pool.bytes};
+    args.rows = rig_lend(rows, (size_t)(num * width) * sizeof *rows);
+    args.slots = rig_lend(slots, (size_t)num * sizeof *slots);
+    args.kv_scale = r->bound.kv_scale;
+    args.kv_pool = (mla_out){bytes_of(r->bound.kv_pool), r->bound.kv_pool.bytes};
     args.num_rows = num;
     args.rows_dtype = MLA_F32;
     must(mla_append(r->plan, &args, (mla_stream){NULL}, &err), &err);
+    wait();
+    rig_lend_end(args.rows);
+    rig_lend_end(args.slots);
     free(rows);
     free(slots);
 }
@@ -284,6 +349,30 @@ static int32_t name_pages(rig *r, const rig_request *request, int32_t *table,
     return num_taken;
 }
 
+enum { KV_POOL = 0 };
+
+static void send_member(const rig *r, int i)
+{
+    mla_in from = member_of(&r->buffers, i);
+    if (rig_is_on_gpu && from.bytes > 0) {
+        memory_to(member_of(&r->bound, i).data, from.data, from.bytes);
+    }
+}
+
+static void fetch_member(const rig *r, int i)
+{
+    mla_in to = member_of(&r->buffers, i);
+    if (rig_is_on_gpu) {
+        memory_from(bytes_of(to), member_of(&r->bound, i).data, to.bytes);
+    }
+}
+
+void rig_fetch_pool(rig *r)
+{
+    wait();
+    fetch_member(r, KV_POOL);
+}
+
 void rig_load(rig *r, const rig_request *request, int32_t num_requests)
 {
     int32_t *page = take((size_t)r->caps.num_pages * sizeof *page);
@@ -297,6 +386,7 @@ void rig_load(rig *r, const rig_request *request, int32_t num_requests)
     shuffle(&r->random, page, (int32_t)r->caps.num_pages);
     memset(bytes_of(r->buffers.kv_pool), 0xff, r->buffers.kv_pool.bytes);
     memset(bytes_of(r->buffers.query), 0xff, r->buffers.query.bytes);
+    send_member(r, KV_POOL);
     r->batch = (mla_batch)MLA_INIT(mla_batch);
     starts[0] = 0;
     for (int32_t q = 0; q < num_requests; q++) {
@@ -308,19 +398,44 @@ void rig_load(rig *r, const rig_request *request, int32_t num_requests)
         lens[q] = request[q].length;
         starts[q + 1] = starts[q] + request[q].num_rows;
     }
+    rig_fetch_pool(r);
     r->batch.num_requests = num_requests;
     r->batch.num_query_rows = starts[num_requests];
     r->batch.max_context_tokens = r->caps.max_context_tokens;
     free(page);
 }
 
-void rig_run(rig *r)
+void rig_send(rig *r)
 {
-    mla_error err = {MLA_OK, 0, NULL, ""};
     memset(r->buffers.output.data, 0xff, r->buffers.output.bytes);
     memset(r->buffers.lse.data, 0xff, r->buffers.lse.bytes);
     memset(r->buffers.workspace.data, 0xff, r->buffers.workspace.bytes);
+    for (int i = 0; i < NUM_MEMBERS; i++) {
+        send_member(r, i);
+    }
+}
+
+void rig_fetch(rig *r)
+{
+    wait();
+    fetch_member(r, FIRST_OUTPUT);
+    fetch_member(r, FIRST_OUTPUT + 1);
+}
+
+void rig_run(rig *r)
+{
+    mla_error err = {MLA_OK, 0, NULL, ""};
+    rig_send(r);
     must(mla_run(r->binding, &r->batch, (mla_stream){NULL}, &err), &err);
+    rig_fetch(r);
+}
+
+void rig_replay(rig *r)
+{
+    mla_error err = {MLA_OK, 0, NULL, ""};
+    rig_send(r);
+    must(mla_replay(r->binding, (mla_stream){NULL}, &err), &err);
+    rig_fetch(r);
 }
 
 size_t rig_out_bytes(const rig *r)

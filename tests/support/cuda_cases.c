@@ -1,9 +1,7 @@
-/* cases.c - see cases.h. */
-#include "cases.h"
+/* cuda_cases.c - see cuda_cases.h. */
+#include "support/cuda_cases.h"
 
-#include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #define NUM(a)     ((int64_t)(sizeof(a) / sizeof(a)[0]))
 #define PICK(r, a) ((a)[rng_between(r, 0, NUM(a) - 1)])
@@ -71,49 +69,10 @@ void gpu_case_draw(attend_case *c, uint64_t seed, int index)
     attend_case_build(c, &r);
 }
 
-static double relative_of(const attend_case *c, double score_magnitude)
-{
-    double weight = c->caps.kv_format == MLA_KV_FP8 ? 0x1p-11 : 0x1p-8;
-    return expm1(2 * 0x1p-20 * (score_magnitude + 16)) + 1.01 * weight;
-}
-
-static void judge(gpu_verdict *v, const attend_case *c, const char *what, int64_t query,
-                  int64_t column, double got, double expected, double allowed)
-{
-    double error = fabs(got - expected);
-    bool is_right = isfinite(expected) ? error <= allowed
-                    : isnan(expected)  ? isnan(got)
-                                       : got == expected;
-    if (!is_right && v->num_wrong++ == 0) {
-        (void)snprintf(v->first_wrong, sizeof v->first_wrong,
-                       "%s[%lld of %lld][%lld] is %.7g, not %.7g +- %.2g", what,
-                       (long long)query, (long long)c->num_queries, (long long)column, got,
-                       expected, allowed);
-    }
-    if (isfinite(expected) && allowed > 0) {
-        v->worst_share = fmax(v->worst_share, error / allowed);
-    }
-}
-
 gpu_verdict gpu_case_judge(const attend_case *c, const float *out, const float *lse)
 {
-    gpu_verdict v = {0};
-    double u_out = c->caps.output_dtype == MLA_BF16 ? 0x1p-8 : 0x1p-24;
-    /* f16 weights below 2^-28 of the largest lose digits: 2^-39 each, times a value */
-    double absolute = c->caps.kv_format == MLA_KV_FP8 ? 0x1p-32 : 0x1p-100;
-    for (int64_t q = 0; q < c->num_queries; q++) {
-        double ref_lse = c->expected.lse[q];
-        bool is_empty = ref_lse == -HUGE_VAL;
-        double score = c->expected.score_magnitude[q];
-        double delta = 0x1p-20 * (score + 16) + 4 * 0x1p-24 * (fabs(ref_lse) + 16);
-        judge(&v, c, "lse", q, 0, (double)lse[q], ref_lse, is_empty ? 0 : delta);
-        for (int64_t d = 0; d < c->caps.latent_dim; d++) {
-            int64_t at = q * c->caps.latent_dim + d;
-            double ref = c->expected.out[at];
-            double allowed = relative_of(c, score) * c->expected.magnitude[at] +
-                             1.01 * u_out * fabs(ref) + absolute;
-            judge(&v, c, "out", q, d, (double)out[at], ref, is_empty ? 0 : allowed);
-        }
-    }
+    attend_verdict seen = attend_case_judge(c, out, lse, attend_case_sums_on_cuda(c));
+    gpu_verdict v = {.num_wrong = seen.num_wrong, .worst_share = seen.worst_share};
+    (void)snprintf(v.first_wrong, sizeof v.first_wrong, "%s", seen.first_wrong);
     return v;
 }

@@ -1,7 +1,7 @@
-/* cases.h - drawn attention problems for the CUDA kernels, and what they are allowed to get
+/* cuda_cases.h - drawn attention problems for the CUDA kernels, and what they are allowed to get
  * wrong. */
-#ifndef TEST_GPU_CASES_H
-#define TEST_GPU_CASES_H
+#ifndef TEST_CUDA_CASES_H
+#define TEST_CUDA_CASES_H
 
 #include "support/attend_case.h"
 
@@ -14,8 +14,7 @@ typedef struct gpu_verdict {
     char first_wrong[200];
 } gpu_verdict;
 
-/* Against the oracle. Scores: sums of tensor cores, which cut and do not round, 2^-20 of the
- * score's magnitude. Weights: rounded to bf16 (2^-8 of A) or f16 (2^-11 of A). */
+/* Against the oracle, as attend_case_judge does for CUDA. */
 gpu_verdict gpu_case_judge(const attend_case *c, const float *out, const float *lse);
 
 #endif

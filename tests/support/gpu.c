@@ -1,0 +1,131 @@
+/* gpu.c - see gpu.h. */
+#include "support/gpu.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "device/cuda/nvrtc.h"
+#include "support/device_memory.h"
+#include "support/must.h"
+#include "support/rig.h"
+
+static char made[] = "/tmp/mla-kernels-XXXXXX";
+static const char *cache;
+
+bool gpu_is_there(void)
+{
+    static mlai_nvrtc nvrtc;
+    mla_error err = {MLA_OK, 0, NULL, ""};
+    mla_device_info info = MLA_INIT(mla_device_info);
+    bool is_there = mla_query_device(MLA_BACKEND_CUDA, 0, &info, &err) == MLA_OK &&
+                    mlai_nvrtc_open(NULL, &nvrtc, &err) == MLA_OK;
+    if (!is_there) {
+        printf("no GPU level: %s\n", err.message);
+    }
+    return is_there;
+}
+
+static void empty(const char *folder)
+{
+    DIR *entries = opendir(folder);
+    for (struct dirent *entry = entries ? readdir(entries) : NULL; entry;
+         entry = readdir(entries)) {
+        (void)unlinkat(dirfd(entries), entry->d_name, 0); /* but for . and .. */
+    }
+    if (entries) {
+        (void)closedir(entries);
+    }
+}
+
+static void drop_cache(void)
+{
+    empty(made);
+    (void)rmdir(made);
+}
+
+static const char *make_cache(void)
+{
+    const char *given = getenv("MLA_TEST_CACHE");
+    if (given && given[0]) {
+        return given;
+    }
+    if (!mkdtemp(made) || atexit(drop_cache) != 0) {
+        perror("a folder for kernels");
+        exit(2);
+    }
+    return made;
+}
+
+void gpu_begin(void)
+{
+    memory_open();
+    cache = cache ? cache : make_cache();
+    rig_backend = MLA_BACKEND_CUDA;
+    rig_is_on_gpu = true;
+}
+
+void gpu_end(void)
+{
+    rig_backend = MLA_BACKEND_CPU;
+    rig_is_on_gpu = false;
+}
+
+const char *gpu_cache(void)
+{
+    return rig_is_on_gpu ? cache : NULL;
+}
+
+void gpu_level(levels *suite, int (*run)(void))
+{
+    if (levels_run(suite, "sm80", gpu_is_there())) {
+        gpu_begin();
+        suite->num_failed += run();
+        gpu_end();
+    }
+}
+
+int gpu_suite(const char *name, int (*run)(void))
+{
+    levels suite = levels_start(name);
+    if (levels_run(&suite, "cpu", true)) {
+        suite.num_failed += run();
+    }
+    gpu_level(&suite, run);
+    return levels_finish(&suite);
+}
+
+static mla_progress last;
+
+static void note(void *user, const mla_progress *progress)
+{
+    (void)user;
+    last = *progress;
+}
+
+void gpu_warm(const mla_caps *caps, int num)
+{
+    mla_error err = {MLA_OK, 0, NULL, ""};
+    mla_session *session = NULL;
+    mla_session_options options = MLA_INIT(mla_session_options);
+    mla_ticket ticket;
+    if (!rig_is_on_gpu) {
+        return;
+    }
+    mla_context *context = rig_context(1, NULL);
+    options.cache_dir = gpu_cache();
+    options.progress = note;
+    must(mla_session_open(context, &options, &session, &err), &err);
+    for (int i = 0; i < num; i++) {
+        must(mla_session_add(session, &caps[i], NULL, &ticket, &err), &err);
+    }
+    int64_t start_ns = mlai_now_ns();
+    must(mla_session_prepare(session, &err), &err);
+    printf("%d plans prepared, %d of them from the cache, in %lld ms\n", last.num_compiled,
+           last.num_from_cache, (long long)(mlai_now_ns() - start_ns) / 1000000);
+    mla_session_close(&session);
+    must(mla_context_destroy(&context, &err), &err);
+}
