@@ -25,6 +25,11 @@ typedef struct qualify_report {
     qualify_result results[QUALIFY_NUM_CASES];
 } qualify_report;
 
+/* Fills the report. report: all 0 but for the backend, which is the context's. Everything that
+ * is taken is given back, however it ends; cache_dir may be NULL. */
+mla_status qualify_measure(mla_context *context, const char *cache_dir,
+                           qualify_report *report, mla_error *err);
+
 /* What drives and compiles for a device, in words. */
 void qualify_device_describe(mla_backend backend, qualify_report *report);
 

@@ -184,8 +184,9 @@ static json_t *prepare_json(const qualify_report *report)
 {
     const mla_progress *progress = &report->progress;
     return json_pack("{s:i, s:i, s:i, s:o}", "plans", (int)progress->num_requests,
-                     "compiled", (int)(progress->num_compiled - progress->num_from_cache),
-                     "from_cache", (int)progress->num_from_cache, "ms",
+                     "plans_compiled",
+                     (int)(progress->num_compiled - progress->num_from_cache),
+                     "plans_from_cache", (int)progress->num_from_cache, "ms",
                      json_output_rounded((double)report->prepare_ns / NS_PER_MS));
 }
 

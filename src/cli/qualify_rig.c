@@ -104,10 +104,10 @@ static mla_status store_request(qualify_rig *rig, int32_t content, qualify_share
 }
 
 mla_status qualify_rig_store(qualify_rig *rig, int32_t content, qualify_share share,
-                             mla_error *err)
+                             qualify_window window, mla_error *err)
 {
-    for (int32_t i = 0; i < QUALIFY_REQUESTS; i++) {
-        MLAI_TRY(store_request(rig, content, share, i, err));
+    for (int32_t i = 0; i < window.num; i++) {
+        MLAI_TRY(store_request(rig, content, share, window.first + i, err));
     }
     return MLA_OK;
 }
@@ -232,17 +232,15 @@ attention_answer qualify_rig_answer(const qualify_rig *rig, int32_t row, int32_t
                               ((const float *)rig->call.lse.host)[pair]};
 }
 
-/* ----------------------------------------------------------- opening, closing */
-
-static mla_status record(qualify_rig *rig, mla_error *err)
+mla_status qualify_rig_record(qualify_rig *rig, qualify_window window, mla_error *err)
 {
-    const qualify_window all = {0, QUALIFY_REQUESTS};
-    const qualify_share share = {{1, 1}, 0};
-    MLAI_TRY(load(rig, QUALIFY_EMPTY, share, all, err));
-    mla_batch batch = batch_of(rig, all);
+    MLAI_TRY(load(rig, QUALIFY_EMPTY, (qualify_share){{1, 1}, 0}, window, err));
+    mla_batch batch = batch_of(rig, window);
     batch.max_context_tokens = rig->caps.max_context_tokens;
     return mla_record(rig->call.binding, &batch, err);
 }
+
+/* ----------------------------------------------------------- opening, closing */
 
 mla_status qualify_rig_open(mla_plan *plan, qualify_rig *out, mla_error *err)
 {
@@ -253,9 +251,8 @@ mla_status qualify_rig_open(mla_plan *plan, qualify_rig *out, mla_error *err)
     MLAI_TRY(mla_memory_take(input->context, MLA_SPACE_HOST, MLA_FOR_OTHER, ROWS_BYTES,
                              ALIGN_BYTES, (void **)&out->rows, err));
     MLAI_TRY(attention_call_open(&out->call, plan, &out->caps, err));
-    MLAI_TRY(attention_call_bind(&out->call, is_fp8 ? &input->kv_scale : NULL,
-                                 is_e4m3 ? &input->query_scale : NULL, err));
-    return out->c->kind == QUALIFY_REPLAY ? record(out, err) : MLA_OK;
+    return attention_call_bind(&out->call, is_fp8 ? &input->kv_scale : NULL,
+                               is_e4m3 ? &input->query_scale : NULL, err);
 }
 
 void qualify_rig_close(qualify_rig *rig)

@@ -27,15 +27,17 @@ typedef struct qualify_window {
     int32_t first, num;
 } qualify_window;
 
-/* out: {.c, .part, .caps, .input} before; whatever comes, qualify_rig_close. A part of a
- * case of replays is recorded, with no keys and all requests. */
+/* out: {.c, .part, .caps, .input} before; whatever comes, qualify_rig_close. */
 mla_status qualify_rig_open(mla_plan *plan, qualify_rig *out, mla_error *err);
 void qualify_rig_close(qualify_rig *rig);
 
-/* Writes the keys of a share into the pages of the content: those of rank 0 after NaN all
- * over these pages, those of others over what the rank before them left. */
+/* Of a case of replays, before any: while the requests have no keys. */
+mla_status qualify_rig_record(qualify_rig *rig, qualify_window window, mla_error *err);
+
+/* Writes the keys that a share has of the window into the pages of the content: those of rank
+ * 0 after NaN all over these pages, those of others over what the rank before them left. */
 mla_status qualify_rig_store(qualify_rig *rig, int32_t content, qualify_share share,
-                             mla_error *err);
+                             qualify_window window, mla_error *err);
 
 /* Runs (or replays) the window; the result is then on the host side, NaN where nothing was
  * written. */

@@ -66,6 +66,17 @@ static void check_case(const json_t *item, int index)
     assert_int_equal(strncmp(plan, "cuda:sm90", 9), 0);
 }
 
+static bool says(const json_t *sentences, const char *words)
+{
+    for (size_t i = 0; i < json_array_size(sentences); i++) {
+        if (strstr(json_string_value(json_array_get(sentences, i)), words)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The fake's device is a small one, too. */
 static void a_device_that_computes_nothing_fails_every_case(void **state)
 {
     (void)state;
@@ -79,6 +90,7 @@ static void a_device_that_computes_nothing_fails_every_case(void **state)
     assert_non_null(strstr(driver, "CUDA "));
     const char *compiler = json_string_value(json_object_get(receipt, "compiler"));
     assert_int_equal(strncmp(compiler, "NVRTC ", 6), 0);
+    assert_true(says(json_object_get(receipt, "not_shown"), "Pages beyond 4 GiB"));
     const json_t *cases = json_object_get(receipt, "cases");
     assert_int_equal(json_array_size(cases), QUALIFY_NUM_CASES);
     for (int i = 0; i < QUALIFY_NUM_CASES; i++) {
