@@ -188,25 +188,48 @@ static mla_batch batch_of(const qualify_rig *rig, qualify_window window)
     return batch;
 }
 
+/* The window's rows of an array that has QUALIFY_ROWS of them: only these are copied. */
+static operand rows_of(const qualify_rig *rig, const operand *all, qualify_window window)
+{
+    const int32_t *starts = rig->input->starts + window.first;
+    operand some = *all;
+    some.bytes = all->bytes / QUALIFY_ROWS * (size_t)(starts[window.num] - starts[0]);
+    return some;
+}
+
+static mla_status send(const qualify_rig *rig, qualify_window window, mla_error *err)
+{
+    const operand arrays[] = {rows_of(rig, &rig->call.query, window),
+                              rows_of(rig, &rig->call.output, window),
+                              rows_of(rig, &rig->call.lse, window),
+                              rig->call.block_table,
+                              rig->call.context_lens,
+                              rig->call.query_starts};
+    for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) {
+        MLAI_TRY(operand_send(rig->call.context, &arrays[i], err));
+    }
+    return MLA_OK;
+}
+
 static mla_status load(qualify_rig *rig, int32_t content, qualify_share share,
                        qualify_window window, mla_error *err)
 {
     const qualify_input *input = rig->input;
+    operand query = rows_of(rig, &rig->call.query, window);
+    operand output = rows_of(rig, &rig->call.output, window);
+    operand lse = rows_of(rig, &rig->call.lse, window);
     size_t row_bytes = rig->call.query.bytes / QUALIFY_ROWS;
-    int32_t first = input->starts[window.first];
-    int32_t num = input->starts[window.first + window.num] - first;
-    memcpy(rig->call.query.host, input->content[content].query + (size_t)first * row_bytes,
-           (size_t)num * row_bytes);
+    memcpy(query.host,
+           input->content[content].query + (size_t)input->starts[window.first] * row_bytes,
+           query.bytes);
+    memset(output.host, 0xff, output.bytes);
+    memset(lse.host, 0xff, lse.bytes);
     if (rig->part == QUALIFY_SHARD) {
         load_shard(rig, content, share, window);
     } else {
         load_whole(rig, content, share, window);
     }
-    memset(rig->call.output.host, 0xff, rig->call.output.bytes);
-    memset(rig->call.lse.host, 0xff, rig->call.lse.bytes);
-    MLAI_TRY(operand_send(rig->call.context, &rig->call.output, err));
-    MLAI_TRY(operand_send(rig->call.context, &rig->call.lse, err));
-    return attention_call_send(&rig->call, err);
+    return send(rig, window, err);
 }
 
 mla_status qualify_rig_run(qualify_rig *rig, int32_t content, qualify_share share,
@@ -220,7 +243,10 @@ mla_status qualify_rig_run(qualify_rig *rig, int32_t content, qualify_share shar
         mla_batch batch = batch_of(rig, window);
         MLAI_TRY(mla_run(rig->call.binding, &batch, null_stream, err));
     }
-    return attention_call_fetch(&rig->call, err);
+    operand output = rows_of(rig, &rig->call.output, window);
+    operand lse = rows_of(rig, &rig->call.lse, window);
+    MLAI_TRY(operand_fetch(rig->call.context, &output, err));
+    return operand_fetch(rig->call.context, &lse, err);
 }
 
 attention_answer qualify_rig_answer(const qualify_rig *rig, int32_t row, int32_t head)
