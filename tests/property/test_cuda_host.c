@@ -124,6 +124,21 @@ static void a_run_launches_what_its_plan_declares_where_it_is_told(void **state)
     fake_cuda_stream_free(stream);
 }
 
+static void a_merge_may_start_early_where_the_device_knows_of_it(void **state)
+{
+    (void)state;
+    for (int major = 8; major <= 9; major++) {
+        fake.major = major;
+        rig r = open_rig();
+        int first = fake.num_launches;
+        run_on(&r, NULL);
+        assert_int_equal(fake.num_launches, first + 2);
+        assert_false(fake.launch[first].is_early); /* what it follows may be anybody's */
+        assert_int_equal(fake.launch[first + 1].is_early, major == 9);
+        rig_close(&r);
+    }
+}
+
 static void a_batch_without_rows_launches_nothing(void **state)
 {
     (void)state;
@@ -230,9 +245,9 @@ static void the_first_failure_of_a_dead_device_is_told_for_good(void **state)
     fake_cuda_fail(1, MLAI_CU_ERROR_ILLEGAL_ADDRESS, true);
     assert_int_equal(mla_run(r.binding, &r.batch, (mla_stream){NULL}, &err),
                      MLA_ERR_DEVICE);
-    assert_non_null(strstr(err.message, "cuLaunchKernel failed"));
+    assert_non_null(strstr(err.message, "cuLaunchKernelEx failed"));
     assert_int_equal(mla_poll(r.binding, &err), MLA_ERR_DEVICE);
-    assert_non_null(strstr(err.message, "cuLaunchKernel failed"));
+    assert_non_null(strstr(err.message, "cuLaunchKernelEx failed"));
     assert_int_equal(err.native_code, MLAI_CU_ERROR_ILLEGAL_ADDRESS);
     assert_int_equal(mla_session_open(r.context, NULL, &session, &err), MLA_OK);
     assert_int_equal(mla_session_add(session, &caps, NULL, &ticket, &err), MLA_ERR_DEVICE);
@@ -467,6 +482,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_run_launches_what_its_plan_declares_where_it_is_told),
+        TEST(a_merge_may_start_early_where_the_device_knows_of_it),
         TEST(a_batch_without_rows_launches_nothing),
         TEST(a_run_is_legal_in_the_callers_capture),
         TEST(a_plan_in_a_callers_graph_outlives_its_release),

@@ -376,8 +376,10 @@ static mlai_cu_result to_host(void *to, mlai_cu_pointer from, size_t bytes)
     return 0;
 }
 
-static mlai_cu_result within_device(mlai_cu_pointer to, mlai_cu_pointer from, size_t bytes)
+static mlai_cu_result within_device(mlai_cu_pointer to, mlai_cu_pointer from, size_t bytes,
+                                    mlai_cu_stream stream)
 {
+    (void)stream;
     BEGIN_CURRENT();
     memcpy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
     return 0;
@@ -459,23 +461,30 @@ static void note_launch(mlai_cu_function function, const fake_launch *launch)
     fake.num_launches++;
 }
 
-static mlai_cu_result launch_kernel(mlai_cu_function function, unsigned grid_x,
-                                    unsigned grid_y, unsigned grid_z, unsigned block_x,
-                                    unsigned block_y, unsigned block_z,
-                                    unsigned shared_bytes, mlai_cu_stream stream,
+static mlai_cu_result launch_kernel(const mlai_cu_launch *wanted, mlai_cu_function function,
                                     void **parameters, void **extra)
 {
     enum { LEAST_PARAMETER_BYTES = 64 };
+    const unsigned *grid = wanted->grid;
+    const unsigned *threads = wanted->block;
+    mlai_cu_stream stream = wanted->stream;
     BEGIN_CURRENT();
-    if (grid_x == 0 || grid_y == 0 || grid_z != 1 || block_x == 0 || block_y != 1 ||
-        block_z != 1 || !parameters || extra) {
+    if (grid[0] == 0 || grid[1] == 0 || grid[2] != 1 || threads[0] == 0 || threads[1] != 1 ||
+        threads[2] != 1 || !parameters || extra) {
         misuse("a launch with an impossible grid");
         return ERROR_INVALID_VALUE;
     }
-    fake_launch launch = {.grid_x = grid_x,
-                          .grid_y = grid_y,
-                          .block_x = block_x,
-                          .shared_bytes = shared_bytes,
+    for (unsigned i = 0; i < wanted->num_attributes; i++) {
+        if (fake.major < MLAI_CU_LAUNCH_EARLY_MAJOR) {
+            misuse("an early launch on a device that has none");
+            return ERROR_INVALID_VALUE;
+        }
+    }
+    fake_launch launch = {.grid_x = grid[0],
+                          .grid_y = grid[1],
+                          .block_x = threads[0],
+                          .shared_bytes = wanted->shared_bytes,
+                          .is_early = wanted->num_attributes > 0,
                           .stream = stream};
     memcpy(launch.module, function->module->name, sizeof launch.module);
     memcpy(launch.function, function->name, sizeof launch.function);
@@ -629,6 +638,15 @@ static mlai_cu_result event_synchronize(mlai_cu_event event)
     return refuse_in_capture("an event was waited for inside a capture");
 }
 
+static mlai_cu_result elapsed_time(float *ms, mlai_cu_event from, mlai_cu_event to)
+{
+    (void)from;
+    (void)to;
+    BEGIN_CURRENT();
+    *ms = 1;
+    return 0;
+}
+
 static mlai_cu_result graph_instantiate(mlai_cu_graph_exec *exec, mlai_cu_graph graph,
                                         unsigned long long flags)
 {
@@ -731,13 +749,13 @@ static const mlai_cuda_driver table = {
     .cuMemFreeHost = mem_free_host,
     .cuMemcpyHtoD = to_device,
     .cuMemcpyDtoH = to_host,
-    .cuMemcpyDtoD = within_device,
+    .cuMemcpyDtoDAsync = within_device,
     .cuMemsetD8 = memset_d8,
     .cuModuleLoadData = module_load,
     .cuModuleUnload = module_unload,
     .cuModuleGetFunction = get_function,
     .cuFuncSetAttribute = set_attribute,
-    .cuLaunchKernel = launch_kernel,
+    .cuLaunchKernelEx = launch_kernel,
     .cuStreamCreate = stream_create,
     .cuStreamDestroy = stream_destroy,
     .cuStreamSynchronize = stream_synchronize,
@@ -749,6 +767,7 @@ static const mlai_cuda_driver table = {
     .cuEventRecord = event_record,
     .cuEventQuery = event_query,
     .cuEventSynchronize = event_synchronize,
+    .cuEventElapsedTime = elapsed_time,
     .cuGraphInstantiateWithFlags = graph_instantiate,
     .cuGraphLaunch = graph_launch,
     .cuGraphExecDestroy = exec_destroy,

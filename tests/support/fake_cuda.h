@@ -18,6 +18,7 @@ typedef struct fake_launch {
     char module[64]; /* what was compiled */
     char function[32];
     unsigned grid_x, grid_y, block_x, shared_bytes;
+    bool is_early; /* may begin before the launch in front of it has ended */
     mlai_cu_stream stream;
     unsigned char parameters[168]; /* the first bytes of the kernel's parameter */
 } fake_launch;

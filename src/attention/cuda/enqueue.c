@@ -15,16 +15,23 @@ static mlai_cu_function function_of(const mlai_launcher *launcher,
 
 static mla_status start(mlai_cuda *cuda, mlai_cu_function function,
                         const mlai_cuda_grid *grid, void *parameters, mla_stream stream,
-                        mla_error *err)
+                        bool is_early, mla_error *err)
 {
+    static const mlai_cu_launch_attribute early = {.id = MLAI_CU_LAUNCH_EARLY,
+                                                   .value = {1}};
+    const mlai_cu_launch launch = {
+        .grid = {grid->blocks, grid->blocks_y, 1},
+        .block = {grid->threads, 1, 1},
+        .shared_bytes = (unsigned)grid->shared_bytes,
+        .stream = (mlai_cu_stream)stream.native,
+        .attributes = &early,
+        .num_attributes = is_early && cuda->major >= MLAI_CU_LAUNCH_EARLY_MAJOR ? 1 : 0,
+    };
     void *list[] = {parameters};
     MLAI_CHECK(function, MLA_ERR_INTERNAL, "the plan has not loaded this kernel");
     return grid->blocks == 0
                ? MLA_OK
-               : MLAI_CU(cuda,
-                         cuLaunchKernel(function, grid->blocks, grid->blocks_y, 1,
-                                        grid->threads, 1, 1, (unsigned)grid->shared_bytes,
-                                        (mlai_cu_stream)stream.native, list, NULL));
+               : MLAI_CU(cuda, cuLaunchKernelEx(&launch, function, list, NULL));
 }
 
 mla_status mlai_cuda_launch_into(mlai_cuda_state *state, const mlai_launcher *launcher,
@@ -35,14 +42,14 @@ mla_status mlai_cuda_launch_into(mlai_cuda_state *state, const mlai_launcher *la
         mlai_cuda_attend_params_of(shape, launch->geometry, launch->buffers, launch->batch);
     mlai_cuda_grid grid = mlai_cuda_attend_grid(shape, launch->geometry, launch->batch);
     MLAI_TRY(start(&state->cuda, function_of(launcher, shape->attend), &grid, &parameters,
-                   launch->stream, err));
+                   launch->stream, false, err));
     mlai_programs_note(launch->launched, UINT64_C(1) << shape->attend);
     if (!shape->has_merge) {
         return MLA_OK;
     }
     grid = mlai_cuda_merge_grid(shape, launch->geometry, launch->batch);
     MLAI_TRY(start(&state->cuda, function_of(launcher, MLAI_CUDA_MERGE), &grid, &parameters,
-                   launch->stream, err));
+                   launch->stream, true, err));
     mlai_programs_note(launch->launched, UINT64_C(1) << MLAI_CUDA_MERGE);
     return MLA_OK;
 }
@@ -128,7 +135,7 @@ static mla_status append_entered(mlai_cuda *cuda, const mlai_geometry *geometry,
     mlai_cuda_grid grid = mlai_cuda_append_grid(args);
     MLAI_TRY(look_for_capture(cuda, launcher, stream, &is_captured, err));
     return start(cuda, function_of(launcher, launcher->shape.append), &grid, &parameters,
-                 stream, err);
+                 stream, false, err);
 }
 
 mla_status mlai_cuda_append(mla_context *context, const mlai_geometry *geometry,

@@ -46,7 +46,24 @@ enum {
     MLAI_CU_CAPTURE_INVALID = 2,
     MLAI_CU_USER_OBJECT_NO_SYNC = 1,
     MLAI_CU_GRAPH_MOVE = 1,
+    MLAI_CU_LAUNCH_EARLY = 6, /* the id of programmatic stream serialisation; value: 1 */
+    MLAI_CU_LAUNCH_EARLY_MAJOR = 9,
 };
+
+/* Of a launch. The one that we use: the kernel may begin before the one in front of it on the
+ * stream has ended, and waits by itself (compute capability 9.0 and later). */
+typedef struct mlai_cu_launch_attribute {
+    int id;
+    int padding;
+    int value[16];
+} mlai_cu_launch_attribute;
+
+typedef struct mlai_cu_launch {
+    unsigned grid[3], block[3], shared_bytes;
+    mlai_cu_stream stream;
+    const mlai_cu_launch_attribute *attributes;
+    unsigned num_attributes;
+} mlai_cu_launch;
 
 /* X(name, version of the interface, parameters) */
 #define MLAI_CUDA_CALLS(X)                                                                 \
@@ -74,17 +91,17 @@ enum {
     X(cuMemFreeHost, 2000, (void *data))                                                   \
     X(cuMemcpyHtoD, 3020, (mlai_cu_pointer to, const void *from, size_t bytes))            \
     X(cuMemcpyDtoH, 3020, (void *to, mlai_cu_pointer from, size_t bytes))                  \
-    X(cuMemcpyDtoD, 3020, (mlai_cu_pointer to, mlai_cu_pointer from, size_t bytes))        \
+    X(cuMemcpyDtoDAsync, 3020,                                                             \
+      (mlai_cu_pointer to, mlai_cu_pointer from, size_t bytes, mlai_cu_stream stream))     \
     X(cuMemsetD8, 3020, (mlai_cu_pointer to, unsigned char value, size_t bytes))           \
     X(cuModuleLoadData, 2000, (mlai_cu_module * module, const void *image))                \
     X(cuModuleUnload, 2000, (mlai_cu_module module))                                       \
     X(cuModuleGetFunction, 2000,                                                           \
       (mlai_cu_function * function, mlai_cu_module module, const char *name))              \
     X(cuFuncSetAttribute, 9000, (mlai_cu_function function, int attribute, int value))     \
-    X(cuLaunchKernel, 4000,                                                                \
-      (mlai_cu_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,       \
-       unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,        \
-       mlai_cu_stream stream, void **parameters, void **extra))                            \
+    X(cuLaunchKernelEx, 11060,                                                             \
+      (const mlai_cu_launch *launch, mlai_cu_function function, void **parameters,         \
+       void **extra))                                                                      \
     X(cuStreamCreate, 2000, (mlai_cu_stream * stream, unsigned flags))                     \
     X(cuStreamDestroy, 4000, (mlai_cu_stream stream))                                      \
     X(cuStreamSynchronize, 2000, (mlai_cu_stream stream))                                  \
@@ -98,6 +115,7 @@ enum {
     X(cuEventRecord, 2000, (mlai_cu_event event, mlai_cu_stream stream))                   \
     X(cuEventQuery, 2000, (mlai_cu_event event))                                           \
     X(cuEventSynchronize, 2000, (mlai_cu_event event))                                     \
+    X(cuEventElapsedTime, 2000, (float *ms, mlai_cu_event begin, mlai_cu_event end))       \
     X(cuGraphInstantiateWithFlags, 11040,                                                  \
       (mlai_cu_graph_exec * exec, mlai_cu_graph graph, unsigned long long flags))          \
     X(cuGraphLaunch, 10000, (mlai_cu_graph_exec exec, mlai_cu_stream stream))              \
