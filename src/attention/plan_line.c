@@ -13,7 +13,12 @@ typedef struct name {
     int32_t value;
 } name;
 
-static const name devices[] = {{"cpu:c", MLA_ISA_C}, {"cpu:avx2", MLA_ISA_AVX2}, {0}};
+static const name devices[] = {{"cpu:c", MLA_ISA_C},          {"cpu:avx2", MLA_ISA_AVX2},
+                               {"cuda:sm80", MLA_ISA_SM80},   {"cuda:sm86", MLA_ISA_SM80},
+                               {"cuda:sm87", MLA_ISA_SM80},   {"cuda:sm89", MLA_ISA_SM80},
+                               {"cuda:sm90a", MLA_ISA_SM80},  {"cuda:sm100", MLA_ISA_SM80},
+                               {"cuda:sm103", MLA_ISA_SM80},  {"cuda:sm120a", MLA_ISA_SM80},
+                               {"cuda:sm121a", MLA_ISA_SM80}, {0}};
 static const name modes[] = {
     {"decode", MLA_DECODE}, {"verify", MLA_VERIFY}, {"extend", MLA_EXTEND}, {0}};
 static const name kv_formats[] = {{"f32", MLA_KV_F32},

@@ -7,6 +7,7 @@
 #include "cli/attend_run.h"
 #include "cli/command.h"
 #include "cli/complain.h"
+#include "cli/device_option.h"
 #include "cli/isa_option.h"
 #include "cli/model_options.h"
 
@@ -22,20 +23,9 @@ typedef struct attend_options {
 static const struct argp_option options[] = {
     {"isa", KEY_ISA, ISA_OPTION_WORDS, 0, ISA_OPTION_HELP, 0},
     {"threads", KEY_THREADS, "N", 0, "threads (default: all allowed CPUs)", 0},
-    {"device", KEY_DEVICE, "cpu|cuda", 0, "where to run (default cpu)", 0},
+    {"device", KEY_DEVICE, DEVICE_OPTION_WORDS, 0, "where to run (default cpu)", 0},
     {0},
 };
-
-static error_t parse_device(const char *text, mla_backend *out)
-{
-    bool is_cuda = !strcmp(text, "cuda");
-    if (!is_cuda && strcmp(text, "cpu") != 0) {
-        (void)complain_misuse("--device '%s' is neither cpu nor cuda", text);
-        return EINVAL;
-    }
-    *out = is_cuda ? MLA_BACKEND_CUDA : MLA_BACKEND_CPU;
-    return 0;
-}
 
 static error_t parse(int key, char *text, struct argp_state *state)
 {
@@ -50,7 +40,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
         return arguments_integer32("--threads", text, 1, OPTIONS_MAX_THREADS,
                                    &out->num_threads);
     case KEY_DEVICE:
-        return parse_device(text, &out->backend);
+        return device_option_parse(text, &out->backend);
     case ARGP_KEY_ARG:
         return arguments_fill(slots, 1, text);
     case ARGP_KEY_END:

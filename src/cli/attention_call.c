@@ -44,8 +44,10 @@ static mla_status take_operands(attention_call *call, mla_error *err)
         {&needs.kv_pool, &call->kv_pool, OPERAND_DEVICE_ONLY, MLA_FOR_KV},
     };
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
-        MLAI_TRY(operand_take(call->context, wanted[i].need, wanted[i].purpose,
-                              wanted[i].side, wanted[i].out, err));
+        if (!wanted[i].out->data) {
+            MLAI_TRY(operand_take(call->context, wanted[i].need, wanted[i].purpose,
+                                  wanted[i].side, wanted[i].out, err));
+        }
     }
     return MLA_OK;
 }
@@ -91,12 +93,16 @@ static mla_status take_scale(attention_call *call, const float *scale, operand *
     return operand_send(call->context, out, err);
 }
 
-mla_status attention_call_bind(attention_call *call, const float *kv_scale,
-                               const float *query_scale, mla_error *err)
+mla_status attention_call_scales(attention_call *call, const float *kv_scale,
+                                 const float *query_scale, mla_error *err)
+{
+    MLAI_TRY(take_scale(call, kv_scale, &call->kv_scale, err));
+    return take_scale(call, query_scale, &call->query_scale, err);
+}
+
+mla_buffers attention_call_buffers(const attention_call *call)
 {
     mla_buffers buffers = MLA_INIT(mla_buffers);
-    MLAI_TRY(take_scale(call, kv_scale, &call->kv_scale, err));
-    MLAI_TRY(take_scale(call, query_scale, &call->query_scale, err));
     buffers.kv_pool = operand_in(&call->kv_pool);
     buffers.query = operand_in(&call->query);
     buffers.block_table = operand_in(&call->block_table);
@@ -107,6 +113,14 @@ mla_status attention_call_bind(attention_call *call, const float *kv_scale,
     buffers.output = operand_out(&call->output);
     buffers.lse = operand_out(&call->lse);
     buffers.workspace = operand_out(&call->workspace);
+    return buffers;
+}
+
+mla_status attention_call_bind(attention_call *call, const float *kv_scale,
+                               const float *query_scale, mla_error *err)
+{
+    MLAI_TRY(attention_call_scales(call, kv_scale, query_scale, err));
+    mla_buffers buffers = attention_call_buffers(call);
     return mla_bind(call->plan, &buffers, &call->binding, err);
 }
 

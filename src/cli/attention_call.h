@@ -20,9 +20,15 @@ typedef struct attention_call {
  * undefined. */
 mla_status attention_call_plan(attention_call *call, const mla_caps *caps, mla_error *err);
 
-/* The same with a plan that there is: retained until free. caps: what it was made from. */
+/* The same with a plan that there is: retained until free. caps: what it was made from. A
+ * kv_pool that is there already is used; who put it there takes it away before free. */
 mla_status attention_call_open(attention_call *call, mla_plan *plan, const mla_caps *caps,
                                mla_error *err);
+
+/* For callers with bindings of their own: the scales, and what there is to bind. */
+mla_status attention_call_scales(attention_call *call, const float *kv_scale,
+                                 const float *query_scale, mla_error *err);
+mla_buffers attention_call_buffers(const attention_call *call);
 
 /* kv_scale, query_scale: one f32 each, read; NULL where the format has none. Before append
  * where there is a kv_scale. */

@@ -8,9 +8,19 @@
 #include "cli/bench.h"
 #include "cli/command.h"
 #include "cli/complain.h"
+#include "cli/device_option.h"
 #include "cli/isa_option.h"
 
-enum { KEY_ROUNDS = 0x100, KEY_ISA, KEY_PLAN, DEFAULT_ROUNDS = 40, MAX_ROUNDS = 100000 };
+enum {
+    KEY_ROUNDS = 0x100,
+    KEY_ISA,
+    KEY_PLAN,
+    KEY_DEVICE,
+    KEY_SHAPE,
+    KEY_CACHE,
+    DEFAULT_ROUNDS = 40,
+    MAX_ROUNDS = 100000,
+};
 
 static const struct argp_option options[] = {
     {"rounds", KEY_ROUNDS, "N", 0, "times that all rows take turns (default 40)", 0},
@@ -20,6 +30,11 @@ static const struct argp_option options[] = {
      "and "
      "checked against a double-precision reference before it is timed; again for more",
      0},
+    {"device", KEY_DEVICE, DEVICE_OPTION_WORDS, 0,
+     "of attention: where (default: that of the plans, else cpu)", 0},
+    {"shape", KEY_SHAPE, "TEXT", 0,
+     "of attention on CUDA: only the shapes with this in their names", 0},
+    {"cache", KEY_CACHE, "DIR", 0, "of CUDA: compiled kernels are kept there", 0},
     {0},
 };
 
@@ -44,6 +59,41 @@ static error_t parse_plan(const char *text, bench_options *out)
     return 0;
 }
 
+/* One run has one device: that of --device, or of the plans. */
+static error_t check_devices(bench_options *out)
+{
+    for (int32_t i = 0; i < out->num_plans; i++) {
+        uint32_t isa = out->plans[i].isa;
+        mla_backend of_plan = isa == MLA_ISA_SM80 ? MLA_BACKEND_CUDA : MLA_BACKEND_CPU;
+        if (isa && out->backend && out->backend != of_plan) {
+            (void)complain_misuse("plan %d is for another device than %s", i + 1,
+                                  "--device or the plans before it");
+            return EINVAL;
+        }
+        out->backend = isa ? of_plan : out->backend;
+    }
+    out->backend = out->backend ? out->backend : MLA_BACKEND_CPU;
+    return 0;
+}
+
+static error_t check_cuda(const bench_options *out)
+{
+    bool is_cuda = out->backend == MLA_BACKEND_CUDA;
+    if (is_cuda && strcmp(out->what, "attention") != 0) {
+        (void)complain_misuse("--device cuda is for attention, not for a model");
+        return EINVAL;
+    }
+    if (!is_cuda && (out->shape || out->cache_dir)) {
+        (void)complain_misuse("--%s is for --device cuda", out->shape ? "shape" : "cache");
+        return EINVAL;
+    }
+    if (is_cuda && out->isa_mask) {
+        (void)complain_misuse("--isa is for the CPU");
+        return EINVAL;
+    }
+    return 0;
+}
+
 /* One run has one instruction set: that of --isa, or of the plans. */
 static error_t check_plans(bench_options *out)
 {
@@ -51,7 +101,12 @@ static error_t check_plans(bench_options *out)
         (void)complain_misuse("--plan is for attention, not for a model");
         return EINVAL;
     }
-    for (int32_t i = 0; i < out->num_plans; i++) {
+    error_t error = check_devices(out);
+    error = error ? error : check_cuda(out);
+    if (error) {
+        return error;
+    }
+    for (int32_t i = 0; i < out->num_plans && out->backend == MLA_BACKEND_CPU; i++) {
         uint32_t isa = out->plans[i].isa;
         uint32_t mask = isa ? isa | MLA_ISA_C : out->isa_mask;
         if (out->isa_mask && mask != out->isa_mask) {
@@ -94,6 +149,14 @@ static error_t parse(int key, char *text, struct argp_state *state)
         return arguments_integer32("--rounds", text, 1, MAX_ROUNDS, &out->num_rounds);
     case KEY_ISA:
         return isa_option_parse(text, &out->isa_mask);
+    case KEY_DEVICE:
+        return device_option_parse(text, &out->backend);
+    case KEY_SHAPE:
+        out->shape = text;
+        return 0;
+    case KEY_CACHE:
+        out->cache_dir = text;
+        return 0;
     case KEY_PLAN:
         return parse_plan(text, out);
     case ARGP_KEY_ARG:
@@ -119,11 +182,12 @@ static mla_status open_context(const bench_options *wanted, bench_report *report
                                mla_context **out, mla_error *err)
 {
     mla_device_info info = MLA_INIT(mla_device_info);
-    MLAI_TRY(mla_query_device(MLA_BACKEND_CPU, 0, &info, err));
+    MLAI_TRY(mla_query_device(wanted->backend, 0, &info, err));
     MLAI_TRY(isa_option_check(wanted->isa_mask, &info, err));
     memcpy(report->device, info.name, sizeof report->device);
+    report->backend = wanted->backend;
     mla_context_options context = MLA_INIT(mla_context_options);
-    context.backend = MLA_BACKEND_CPU;
+    context.backend = wanted->backend;
     context.num_threads = wanted->model.num_threads;
     context.isa_mask = wanted->isa_mask;
     if (wanted->num_plans > 0) { /* which may ask for any amount */
@@ -135,7 +199,9 @@ static mla_status open_context(const bench_options *wanted, bench_report *report
 static mla_status measure(mla_context *context, const bench_options *wanted,
                           bench_report *report, mla_error *err)
 {
-    if (!strcmp(wanted->what, "attention")) {
+    if (wanted->backend == MLA_BACKEND_CUDA) {
+        MLAI_TRY(bench_attention_cuda(context, wanted, report, err));
+    } else if (!strcmp(wanted->what, "attention")) {
         MLAI_TRY(bench_attention(context, wanted, report, err));
     } else {
         MLAI_TRY(bench_model(context, wanted, report, err));

@@ -2,11 +2,9 @@
  * by round, with the limits between them; each keeps its fastest time. */
 #include <string.h>
 
-#include "attention/count.h"
 #include "base/clock.h"
 #include "base/status.h"
-#include "cli/bench.h"
-#include "cli/bench_batch.h"
+#include "cli/bench_row.h"
 #include "cli/progress_bar.h"
 
 enum {
@@ -62,31 +60,6 @@ static mla_caps caps_of(int shape, mla_kv_format format)
     return caps;
 }
 
-static const char *name_of(mla_mode mode)
-{
-    return mode == MLA_DECODE ? "decode" : mode == MLA_VERIFY ? "verify" : "extend";
-}
-
-static bench_row row_of(const bench_batch *batch)
-{
-    const mla_caps *caps = &batch->caps;
-    mlai_attention_count count =
-        mlai_attention_count_of(caps, caps->max_requests, batch->call.context_lens.host,
-                                batch->call.query_starts.host);
-    bench_row row = {
-        .name = name_of(caps->mode),
-        .heads = caps->num_heads,
-        .rows = batch->most_rows,
-        .requests = caps->max_requests,
-        .context = caps->max_context_tokens,
-        .kv_format = caps->kv_format,
-        .flops = count.flops,
-        .bytes = count.bytes,
-    };
-    mla_plan_describe(batch->call.plan, row.plan, sizeof row.plan, NULL);
-    return row;
-}
-
 static mla_status run_once(const bench_batch *batch, mla_error *err)
 {
     return mla_run(batch->call.binding, &batch->batch, (mla_stream){NULL}, err);
@@ -122,7 +95,7 @@ static mla_status open_shapes(mla_context *context, bench_batch *batches,
         mla_caps caps = caps_of(i / NUM_FORMATS, formats[i % NUM_FORMATS]);
         progress_bar_draw("preparing", i, NUM_ROWS);
         MLAI_TRY(bench_batch_open(context, &caps, &batches[i], err));
-        report->rows[report->num_rows++] = row_of(&batches[i]);
+        report->rows[report->num_rows++] = bench_row_of(&batches[i], NULL);
     }
     return MLA_OK;
 }
@@ -133,7 +106,7 @@ static mla_status open_plan(mla_context *context, const mla_caps *caps, bench_ba
     MLAI_TRY(bench_batch_open(context, caps, batch, err));
     MLAI_TRY(run_once(batch, err));
     MLAI_TRY(bench_batch_check(batch, err));
-    report->rows[report->num_rows++] = row_of(batch);
+    report->rows[report->num_rows++] = bench_row_of(batch, NULL);
     return MLA_OK;
 }
 

@@ -3,18 +3,12 @@
 
 #include "base/convert.h"
 #include "base/status.h"
+#include "cli/noise.h"
 
 enum { APPEND_ROWS = 64, ALIGN_BYTES = 64 };
 
 static const float one_kv_scale = 0.015625F;
 static const float one_query_scale = 0.0078125F;
-
-/* In [-1, 1), without a pattern that a kernel could profit from. */
-static float noise(uint32_t *state)
-{
-    *state = *state * 1664525U + 1013904223U;
-    return (float)(int32_t)*state * 0x1p-31F;
-}
 
 static mla_status fill_pool(bench_batch *batch, float *rows, mla_error *err)
 {
@@ -26,7 +20,7 @@ static mla_status fill_pool(bench_batch *batch, float *rows, mla_error *err)
         int64_t left = num_rows - first;
         int64_t num = left < APPEND_ROWS ? left : APPEND_ROWS;
         for (size_t i = 0; i < (size_t)num * width; i++) {
-            rows[i] = noise(&state);
+            rows[i] = noise_uniform(&state);
         }
         MLAI_TRY(attention_call_append(&batch->call, rows, first, num, err));
     }
@@ -54,7 +48,7 @@ static void fill_query(const bench_batch *batch)
                  (size_t)(caps->latent_dim + caps->rope_dim);
     uint32_t state = 2;
     for (size_t i = 0; i < num; i++) {
-        float value = noise(&state);
+        float value = noise_uniform(&state);
         switch (caps->query_dtype) {
         case MLA_F32:
             ((float *)query)[i] = value;

@@ -4,6 +4,7 @@
 #define MLA_CLI_BENCH_BATCH_H
 
 #include "cli/attention_call.h"
+#include "device/pool.h"
 
 typedef struct bench_batch {
     mla_caps caps;
@@ -11,6 +12,8 @@ typedef struct bench_batch {
     mla_batch batch;
     const float *kv_scale, *query_scale; /* NULL where the format has none */
     int32_t most_rows;                   /* query rows of one request at most */
+    mlai_pool *pool;                     /* of the check; NULL: the context's */
+    int64_t max_checked; /* rows and heads that check looks at; 0: its own choice */
 } bench_batch;
 
 /* out: zeroed before; whatever comes, bench_batch_free. */

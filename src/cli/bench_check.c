@@ -113,6 +113,9 @@ static check check_of(const bench_batch *batch)
     all.num_checked = affordable < MIN_CHECKED   ? MIN_CHECKED
                       : affordable > MAX_CHECKED ? MAX_CHECKED
                                                  : (int64_t)affordable;
+    if (batch->max_checked > 0 && batch->max_checked < all.num_checked) {
+        all.num_checked = batch->max_checked;
+    }
     all.num_checked = all.num_checked < all.num_pairs ? all.num_checked : all.num_pairs;
     return all;
 }
@@ -141,7 +144,8 @@ mla_status bench_batch_check(const bench_batch *batch, mla_error *err)
                                      ALIGN_BYTES, &values, err));
     all.found = found;
     all.values = values;
-    mlai_pool_run(mlai_context_pool(context), all.num_checked, check_pair, &all);
+    mlai_pool_run(batch->pool ? batch->pool : mlai_context_pool(context), all.num_checked,
+                  check_pair, &all);
     status = report(&all, err);
 end:
     mla_memory_give(context, MLA_SPACE_HOST, MLA_FOR_OTHER, value_bytes, values);

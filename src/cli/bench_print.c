@@ -55,7 +55,10 @@ static json_t *rows_of(const bench_report *report)
 {
     json_t *rows = json_array();
     for (int32_t i = 0; i < report->num_rows; i++) {
-        if (json_array_append_new(rows, row_of(report, &report->rows[i])) != 0) {
+        const bench_row *row = &report->rows[i];
+        json_t *out = report->backend == MLA_BACKEND_CUDA ? bench_cuda_row(report, row)
+                                                          : row_of(report, row);
+        if (json_array_append_new(rows, out) != 0) {
             json_decref(rows);
             return NULL;
         }
@@ -63,15 +66,21 @@ static json_t *rows_of(const bench_report *report)
     return rows;
 }
 
-static json_t *report_of(const bench_report *report)
+static json_t *limits_of(const bench_report *report)
 {
     const bench_limits *limits = &report->limits;
-    json_t *measured = json_pack("{s:o, s:o, s:i, s:s}", "fma_gflops",
-                                 json_output_rounded(limits->fma_gflops), "read_gbps",
-                                 json_output_rounded(limits->read_gbps), "threads",
-                                 limits->num_threads, "isa", limits->isa);
+    return json_pack("{s:o, s:o, s:i, s:s}", "fma_gflops",
+                     json_output_rounded(limits->fma_gflops), "read_gbps",
+                     json_output_rounded(limits->read_gbps), "threads", limits->num_threads,
+                     "isa", limits->isa);
+}
+
+static json_t *report_of(const bench_report *report)
+{
+    json_t *limits =
+        report->backend == MLA_BACKEND_CUDA ? bench_cuda_limits(report) : limits_of(report);
     return json_pack("{s:s, s:s, s:o, s:o}", "commit", MLA_BUILD_COMMIT, "device",
-                     report->device, "limits", measured, "rows", rows_of(report));
+                     report->device, "limits", limits, "rows", rows_of(report));
 }
 
 static void print_row(const bench_report *report, const bench_row *row)
@@ -110,6 +119,10 @@ static void print_table(const bench_report *report)
 mla_status bench_print(mla_context *context, const bench_report *report, bool is_json,
                        mla_error *err)
 {
+    if (!is_json && report->backend == MLA_BACKEND_CUDA) {
+        bench_print_cuda(report);
+        return MLA_OK;
+    }
     if (!is_json) {
         print_table(report);
         return MLA_OK;

@@ -17,9 +17,14 @@ mla_status operand_take(mla_context *context, const mla_need *need, mla_purpose 
         out->host = out->data;
         return MLA_OK;
     }
-    return side == OPERAND_DEVICE_ONLY ? MLA_OK
-                                       : mla_memory_take(context, MLA_SPACE_HOST, purpose,
-                                                         bytes, align, &out->host, err);
+    return side == OPERAND_DEVICE_ONLY ? MLA_OK : operand_mirror(context, out, err);
+}
+
+mla_status operand_mirror(mla_context *context, operand *taken, mla_error *err)
+{
+    return taken->host ? MLA_OK
+                       : mla_memory_take(context, MLA_SPACE_HOST, taken->purpose,
+                                         taken->bytes, ALIGN_BYTES, &taken->host, err);
 }
 
 void operand_give(mla_context *context, operand *taken)

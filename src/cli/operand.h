@@ -21,6 +21,9 @@ mla_status operand_take(mla_context *context, const mla_need *need, mla_purpose 
                         operand_side side, operand *out, mla_error *err);
 void operand_give(mla_context *context, operand *taken);
 
+/* A host side for one that has none. */
+mla_status operand_mirror(mla_context *context, operand *taken, mla_error *err);
+
 /* Host to device, and back; nothing where both are one. fetch waits for the null stream. */
 mla_status operand_send(mla_context *context, const operand *from, mla_error *err);
 mla_status operand_fetch(mla_context *context, const operand *from, mla_error *err);

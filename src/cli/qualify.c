@@ -7,6 +7,7 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/complain.h"
+#include "cli/device_option.h"
 #include "cli/json_output.h"
 #include "cli/qualify.h"
 #include "cli/receipt_file.h"
@@ -21,23 +22,13 @@ typedef struct qualify_options {
 } qualify_options;
 
 static const struct argp_option options[] = {
-    {"device", KEY_DEVICE, "cpu|cuda", 0, "what to qualify (default cpu)", 0},
+    {"device", KEY_DEVICE, DEVICE_OPTION_WORDS, 0, "what to qualify (default cpu)", 0},
     {"out", KEY_OUT, "FILE", 0, "where the receipt goes, as JSON", 0},
     {"cache", KEY_CACHE, "DIR", 0, "compiled programs are kept there", 0},
     {"list", KEY_LIST, NULL, 0, "print the names of the cases and run none", 0},
     {"json", KEY_JSON, NULL, 0, "print the receipt instead of a table", 0},
     {0},
 };
-
-static error_t parse_device(const char *text, qualify_options *out)
-{
-    if (strcmp(text, "cpu") != 0 && strcmp(text, "cuda") != 0) {
-        (void)complain_misuse("--device '%s' is neither cpu nor cuda", text);
-        return EINVAL;
-    }
-    out->backend = !strcmp(text, "cuda") ? MLA_BACKEND_CUDA : MLA_BACKEND_CPU;
-    return 0;
-}
 
 static error_t check_complete(const qualify_options *out)
 {
@@ -57,7 +48,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     case ARGP_KEY_INIT:
         return arguments_begin(state);
     case KEY_DEVICE:
-        return parse_device(text, out);
+        return device_option_parse(text, &out->backend);
     case KEY_OUT:
         out->out = text;
         return 0;
