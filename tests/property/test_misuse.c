@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "support/gpu.h"
 #include "support/must.h"
 #include "support/rig.h"
 
@@ -99,10 +100,10 @@ static void append_refuses_rows_within_the_pool(void **state)
     float rows[192] = {0};
     int64_t slot = 0;
     mla_append_args good = MLA_INIT(mla_append_args);
-    good.rows = (mla_in){rows, sizeof rows};
-    good.slots = (mla_in){&slot, sizeof slot};
-    good.kv_pool.data = (void *)(uintptr_t)r.buffers.kv_pool.data;
-    good.kv_pool.bytes = r.buffers.kv_pool.bytes;
+    good.rows = rig_lend(rows, sizeof rows);
+    good.slots = rig_lend(&slot, sizeof slot);
+    good.kv_pool.data = (void *)(uintptr_t)r.bound.kv_pool.data;
+    good.kv_pool.bytes = r.bound.kv_pool.bytes;
     good.num_rows = 1;
     good.rows_dtype = MLA_F32;
     must(mla_append(r.plan, &good, none, &last), &last);
@@ -115,6 +116,9 @@ static void append_refuses_rows_within_the_pool(void **state)
     bad = good;
     bad.kv_pool.bytes = SIZE_MAX;
     expect(mla_append(r.plan, &bad, none, &last), MLA_ERR_ARGUMENT, "more than memory");
+    rig_fetch_pool(&r); /* waits */
+    rig_lend_end(good.rows);
+    rig_lend_end(good.slots);
     rig_close(&r);
 }
 
@@ -126,24 +130,32 @@ static void append_leaves_the_pool_where_slots_are_none(void **state)
     rig r = rig_open(&caps, 1, 1);
     const int64_t past = caps.num_pages * caps.page_tokens;
     const int64_t slots[] = {-1, INT64_MIN, past, INT64_MAX, past - 1};
-    const size_t row_bytes = 192 * sizeof(float);
-    float *rows = calloc(5, row_bytes);
-    unsigned char *before = malloc(r.need.kv_pool.bytes);
+    const size_t width = 192;
+    const size_t row_bytes = mla_kv_row_bytes(caps.kv_format, 128, 64);
+    const size_t pool_bytes = r.need.kv_pool.bytes;
+    const unsigned char *pool = r.buffers.kv_pool.data;
+    float *rows = calloc(5 * width, sizeof *rows);
+    unsigned char *before = malloc(pool_bytes);
     assert_true(rows && before);
     mla_append_args args = MLA_INIT(mla_append_args);
-    args.kv_pool.data = (void *)(uintptr_t)r.buffers.kv_pool.data;
-    args.kv_pool.bytes = r.buffers.kv_pool.bytes;
+    args.kv_pool.data = (void *)(uintptr_t)r.bound.kv_pool.data;
+    args.kv_pool.bytes = pool_bytes;
     args.rows_dtype = MLA_F32;
-    memcpy(before, args.kv_pool.data, args.kv_pool.bytes);
+    memcpy(before, pool, pool_bytes);
     must(mla_append(r.plan, &args, (mla_stream){NULL}, &last), &last);
-    assert_memory_equal(before, args.kv_pool.data, args.kv_pool.bytes);
-    args.rows = (mla_in){rows, 5 * row_bytes};
-    args.slots = (mla_in){slots, sizeof slots};
+    rig_fetch_pool(&r);
+    assert_memory_equal(before, pool, pool_bytes);
+    args.rows = rig_lend(rows, 5 * width * sizeof *rows);
+    args.slots = rig_lend(slots, sizeof slots);
     args.num_rows = 5;
     must(mla_append(r.plan, &args, (mla_stream){NULL}, &last), &last);
-    assert_memory_equal(before, args.kv_pool.data, args.kv_pool.bytes - row_bytes);
-    assert_memory_equal((char *)args.kv_pool.data + args.kv_pool.bytes - row_bytes, rows,
-                        row_bytes);
+    rig_fetch_pool(&r);
+    assert_memory_equal(before, pool, pool_bytes - row_bytes);
+    for (size_t i = 0; i < row_bytes; i++) { /* a row of zeros is zeros in every format */
+        assert_int_equal(pool[pool_bytes - row_bytes + i], 0);
+    }
+    rig_lend_end(args.rows);
+    rig_lend_end(args.slots);
     free(before);
     free(rows);
     rig_close(&r);
@@ -214,7 +226,7 @@ static void a_cancel_is_spent_by_one_prepare(void **state)
     must(mla_context_destroy(&context, &last), &last);
 }
 
-int main(void)
+static int run_suite(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_plan_is_retained_and_described_as_nothing),
@@ -227,4 +239,9 @@ int main(void)
         cmocka_unit_test(a_cancel_is_spent_by_one_prepare),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+    return gpu_suite("misuse", run_suite);
 }

@@ -11,6 +11,8 @@
 #include <cmocka.h>
 
 #include "attention/session.h"
+#include "support/gpu.h"
+#include "support/must.h"
 #include "support/rig.h"
 
 static mla_error last;
@@ -53,6 +55,7 @@ static void a_context_refuses_impossible_options(void **state)
     options.backend = (mla_backend)7;
     EXPECT(MLA_ERR_ARGUMENT, "backend is 7", mla_context_create(&options, &context, &last));
     options.backend = MLA_BACKEND_CUDA;
+    options.device = 4096; /* which no machine has */
     EXPECT(MLA_ERR_UNSUPPORTED, "CUDA", mla_context_create(&options, &context, &last));
     options = cpu_options();
     options.device = 1;
@@ -207,23 +210,23 @@ static void bind_refuses_a_buffer_one_byte_short(void **state)
     rig r = rig_open(&caps, 2, 1);
     mla_binding *binding = NULL;
     for (size_t i = 0; i < sizeof all_buffers / sizeof all_buffers[0]; i++) {
-        mla_buffers bad = r.buffers;
+        mla_buffers bad = r.bound;
         mla_need need;
         char words[96];
         memcpy(&need, (const char *)&r.need + all_buffers[i].need_offset, sizeof need);
         assert_true(need.bytes > 1 && need.align_bytes >= 4 &&
-                    need.space == MLA_SPACE_HOST);
+                    need.space == (rig_is_on_gpu ? MLA_SPACE_DEVICE : MLA_SPACE_HOST));
         at(&bad, &all_buffers[i])->bytes = need.bytes - 1;
         (void)snprintf(words, sizeof words, "%s has %zu bytes, and needs %zu",
                        all_buffers[i].name, need.bytes - 1, need.bytes);
         EXPECT(MLA_ERR_BUFFER_SMALL, words, mla_bind(r.plan, &bad, &binding, &last));
-        bad = r.buffers;
+        bad = r.bound;
         at(&bad, &all_buffers[i])->data = NULL;
         EXPECT(MLA_ERR_ARGUMENT, "is NULL", mla_bind(r.plan, &bad, &binding, &last));
-        bad = r.buffers;
+        bad = r.bound;
         at(&bad, &all_buffers[i])->data = (char *)at(&bad, &all_buffers[i])->data + 2;
         EXPECT(MLA_ERR_ARGUMENT, "multiple of", mla_bind(r.plan, &bad, &binding, &last));
-        bad = r.buffers;
+        bad = r.bound;
         at(&bad, &all_buffers[i])->bytes = SIZE_MAX;
         EXPECT(MLA_ERR_ARGUMENT, "more than memory",
                mla_bind(r.plan, &bad, &binding, &last));
@@ -241,7 +244,7 @@ static void bind_refuses_buffers_that_overlap(void **state)
     mla_binding *binding = NULL;
     for (size_t i = 0; i < NUM; i++) {
         for (size_t j = 0; j < NUM; j++) {
-            mla_buffers bad = r.buffers;
+            mla_buffers bad = r.bound;
             mla_out *a = at(&bad, &all_buffers[i]);
             const mla_out *b = at(&bad, &all_buffers[j]);
             if (i == j) {
@@ -262,10 +265,10 @@ static void bind_wants_exactly_the_scales_of_its_formats(void **state)
     mla_caps caps = rig_caps();
     rig plain = rig_open(&caps, 1, 1);
     mla_binding *binding = NULL;
-    mla_buffers bad = plain.buffers;
+    mla_buffers bad = plain.bound;
     bad.kv_scale = (mla_in){&one, sizeof one};
     EXPECT(MLA_ERR_ARGUMENT, "kv_scale has 4", mla_bind(plain.plan, &bad, &binding, &last));
-    bad = plain.buffers;
+    bad = plain.bound;
     bad.query_scale = (mla_in){&one, sizeof one};
     EXPECT(MLA_ERR_ARGUMENT, "query_scale has 4",
            mla_bind(plain.plan, &bad, &binding, &last));
@@ -273,11 +276,11 @@ static void bind_wants_exactly_the_scales_of_its_formats(void **state)
     caps.kv_format = MLA_KV_FP8;
     caps.query_dtype = MLA_E4M3;
     rig scaled = rig_open(&caps, 1, 1);
-    bad = scaled.buffers;
+    bad = scaled.bound;
     bad.kv_scale = (mla_in){NULL, 0};
     EXPECT(MLA_ERR_ARGUMENT, "kv_scale is NULL",
            mla_bind(scaled.plan, &bad, &binding, &last));
-    bad = scaled.buffers;
+    bad = scaled.bound;
     bad.query_scale.bytes = 3;
     EXPECT(MLA_ERR_BUFFER_SMALL, "query_scale has 3",
            mla_bind(scaled.plan, &bad, &binding, &last));
@@ -292,7 +295,6 @@ static void a_run_refuses_batches_beyond_its_plan(void **state)
     caps.max_rows_per_request = 5;
     rig r = rig_open(&caps, 1, 1);
     mla_stream none = {NULL};
-    int32_t *starts = (int32_t *)(uintptr_t)r.buffers.query_starts.data;
     const rig_request requests[] = {{1, 20, 2}, {2, 9, 3}};
     EXPECT(MLA_ERR_STATE, "recorded", mla_replay(r.binding, none, &last));
     rig_load(&r, requests, 2);
@@ -308,6 +310,24 @@ static void a_run_refuses_batches_beyond_its_plan(void **state)
     bad = good;
     bad.max_context_tokens = 101;
     EXPECT(MLA_ERR_ARGUMENT, "is 101", mla_run(r.binding, &bad, none, &last));
+    must(mla_run(r.binding, &good, none, &last), &last);
+    mla_batch nothing = MLA_INIT(mla_batch);
+    must(mla_run(r.binding, &nothing, none, &last), &last);
+    rig_close(&r);
+}
+
+/* Where they can be read before anything runs. */
+static void a_run_on_a_cpu_refuses_starts_that_break_their_rule(void **state)
+{
+    (void)state;
+    mla_caps caps = rig_extend_caps(3, 8, 100);
+    caps.max_rows_per_request = 5;
+    rig r = rig_open(&caps, 1, 1);
+    mla_stream none = {NULL};
+    int32_t *starts = (int32_t *)(uintptr_t)r.buffers.query_starts.data;
+    const rig_request requests[] = {{1, 20, 2}, {2, 9, 3}};
+    rig_load(&r, requests, 2);
+    mla_batch good = r.batch;
     starts[0] = 1;
     EXPECT(MLA_ERR_ARGUMENT, "[0] is 1", mla_run(r.binding, &good, none, &last));
     starts[0] = 0;
@@ -320,8 +340,6 @@ static void a_run_refuses_batches_beyond_its_plan(void **state)
     EXPECT(MLA_ERR_ARGUMENT, "[2] is 4", mla_run(r.binding, &good, none, &last));
     starts[2] = 5;
     assert_int_equal(mla_run(r.binding, &good, none, NULL), MLA_OK);
-    mla_batch nothing = MLA_INIT(mla_batch);
-    assert_int_equal(mla_run(r.binding, &nothing, none, NULL), MLA_OK);
     assert_int_equal(mla_record(r.binding, &good, NULL), MLA_OK);
     starts[2] = INT32_MAX;
     EXPECT(MLA_ERR_ARGUMENT, "2147483647", mla_replay(r.binding, none, &last));
@@ -338,11 +356,11 @@ static void append_refuses_what_it_cannot_write(void **state)
     int64_t slot = 0;
     mla_stream none = {NULL};
     mla_append_args good = MLA_INIT(mla_append_args);
-    good.rows = (mla_in){rows, sizeof rows};
-    good.slots = (mla_in){&slot, sizeof slot};
-    good.kv_scale = r.buffers.kv_scale;
-    good.kv_pool.data = (void *)(uintptr_t)r.buffers.kv_pool.data;
-    good.kv_pool.bytes = r.buffers.kv_pool.bytes;
+    good.rows = rig_lend(rows, sizeof rows);
+    good.slots = rig_lend(&slot, sizeof slot);
+    good.kv_scale = r.bound.kv_scale;
+    good.kv_pool.data = (void *)(uintptr_t)r.bound.kv_pool.data;
+    good.kv_pool.bytes = r.bound.kv_pool.bytes;
     good.num_rows = 1;
     good.rows_dtype = MLA_F32;
     assert_int_equal(mla_append(r.plan, &good, none, NULL), MLA_OK);
@@ -367,11 +385,14 @@ static void append_refuses_what_it_cannot_write(void **state)
     bad.kv_scale = (mla_in){NULL, 0};
     EXPECT(MLA_ERR_ARGUMENT, "kv_scale is NULL", mla_append(r.plan, &bad, none, &last));
     bad = good;
-    bad.rows.data = (const char *)rows + 1;
+    bad.rows.data = (const char *)good.rows.data + 1;
     EXPECT(MLA_ERR_ARGUMENT, "rows lies", mla_append(r.plan, &bad, none, &last));
     bad = good;
     bad.reserved = 1;
     EXPECT(MLA_ERR_ARGUMENT, "reserved is 1", mla_append(r.plan, &bad, none, &last));
+    rig_fetch_pool(&r); /* waits */
+    rig_lend_end(good.rows);
+    rig_lend_end(good.slots);
     rig_close(&r);
 }
 
@@ -387,12 +408,13 @@ static void after_the_freeze_nothing_is_made(void **state)
     rig_load(&r, &request, 1);
     assert_int_equal(mla_context_freeze(r.context, NULL), MLA_OK);
     assert_int_equal(mla_context_freeze(r.context, NULL), MLA_OK);
+    EXPECT(MLA_ERR_FROZEN, rig_is_on_gpu ? "session on cuda:" : "session on cpu:",
+           mla_session_open(r.context, NULL, &session, &last));
+    EXPECT(MLA_ERR_FROZEN, rig_is_on_gpu ? "binding of [cuda:" : "binding of [cpu:",
+           mla_bind(r.plan, &r.bound, &binding, &last));
     EXPECT(MLA_ERR_FROZEN,
-           "session on cpu:", mla_session_open(r.context, NULL, &session, &last));
-    EXPECT(MLA_ERR_FROZEN,
-           "binding of [cpu:", mla_bind(r.plan, &r.buffers, &binding, &last));
-    EXPECT(MLA_ERR_FROZEN,
-           "recorded batch of [cpu:", mla_record(r.binding, &r.batch, &last));
+           rig_is_on_gpu ? "recorded batch of [cuda:" : "recorded batch of [cpu:",
+           mla_record(r.binding, &r.batch, &last));
     EXPECT(MLA_ERR_FROZEN, "kv needs 99 bytes",
            mla_memory_take(r.context, MLA_SPACE_HOST, MLA_FOR_KV, 99, 64, &data, &last));
     EXPECT(MLA_ERR_FROZEN, "kv needs 99 bytes",
@@ -419,7 +441,8 @@ static void a_plan_describes_itself(void **state)
     mla_plan_describe(plan, text, sizeof text, &needed);
     assert_int_equal(needed, strlen(text) + 1);
     assert_true(needed <= MLAI_PLAN_LINE_BYTES);
-    assert_non_null(strstr(text, " decode h4 d128+64 p16 f32 "));
+    assert_non_null(strstr(text, rig_is_on_gpu ? " decode h4 d128+64 p16 bf16 "
+                                               : " decode h4 d128+64 p16 f32 "));
     mla_plan_describe(plan, cut, sizeof cut, &needed);
     assert_int_equal(needed, strlen(text) + 1);
     assert_memory_equal(cut, text, sizeof cut - 1);
@@ -430,12 +453,35 @@ static void a_plan_describes_itself(void **state)
     assert_int_equal(mla_context_destroy(&context, NULL), MLA_OK);
 }
 
-int main(void)
+/* What the CPU's reference needs and no GPU kernel has. */
+static void a_gpu_refuses_f32_by_name(void **state)
+{
+    (void)state;
+    mla_context *context = rig_context(1, NULL);
+    mla_session *session = NULL;
+    mla_ticket ticket = -7;
+    mla_caps caps = rig_caps();
+    must(mla_session_open(context, NULL, &session, &last), &last);
+    caps.kv_format = MLA_KV_F32;
+    EXPECT(MLA_ERR_UNSUPPORTED, "kv_format f32",
+           mla_session_add(session, &caps, NULL, &ticket, &last));
+    caps = rig_caps();
+    caps.query_dtype = MLA_F32;
+    EXPECT(MLA_ERR_UNSUPPORTED, "query_dtype is f32",
+           mla_session_add(session, &caps, NULL, &ticket, &last));
+    caps = rig_caps();
+    caps.latent_dim = 2048;
+    EXPECT(MLA_ERR_UNSUPPORTED, "latent_dim is 2048",
+           mla_session_add(session, &caps, NULL, &ticket, &last));
+    assert_int_equal(ticket, -7);
+    mla_session_close(&session);
+    must(mla_context_destroy(&context, &last), &last);
+}
+
+static int run_suite(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_context_refuses_impossible_options),
         cmocka_unit_test(a_context_outlives_what_was_made_from_it),
-        cmocka_unit_test(the_books_refuse_what_is_not_a_callers),
         cmocka_unit_test(a_session_refuses_what_it_cannot_prepare),
         cmocka_unit_test(bind_refuses_a_buffer_one_byte_short),
         cmocka_unit_test(bind_refuses_buffers_that_overlap),
@@ -445,5 +491,20 @@ int main(void)
         cmocka_unit_test(after_the_freeze_nothing_is_made),
         cmocka_unit_test(a_plan_describes_itself),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const struct CMUnitTest on_cpu[] = {
+        cmocka_unit_test(a_context_refuses_impossible_options),
+        cmocka_unit_test(the_books_refuse_what_is_not_a_callers),
+        cmocka_unit_test(a_run_on_a_cpu_refuses_starts_that_break_their_rule),
+    };
+    const struct CMUnitTest on_gpu[] = {
+        cmocka_unit_test(a_gpu_refuses_f32_by_name),
+    };
+    int num_failed = rig_is_on_gpu ? cmocka_run_group_tests(on_gpu, NULL, NULL)
+                                   : cmocka_run_group_tests(on_cpu, NULL, NULL);
+    return num_failed + cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+    return gpu_suite("refusals", run_suite);
 }

@@ -1,4 +1,5 @@
-/* Relations that hold for attention whatever the numbers are, through the public API. */
+/* Relations that hold for attention whatever the numbers are, through the public API, on a CPU
+ * with f32 keys and on a GPU with bf16 ones. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +13,8 @@
 
 #include "attention/merge_parts.h"
 #include "attention/oracle.h"
+#include "base/convert.h"
+#include "support/gpu.h"
 #include "support/rig.h"
 
 enum { D = 128, R = 64, H = 4, P = 16 };
@@ -21,19 +24,68 @@ static const float *out_of(const rig *r, int32_t row, int32_t head)
     return (const float *)rig_out(r, row) + (size_t)head * D;
 }
 
-/* The buffers are the test's own memory; the API only reads them. */
-static float *query_of(rig *r, int32_t row, int32_t head)
+/* How far an output and an lse may be off: a GPU rounds weights to bf16, and values are below
+ * 2; two such outputs are compared. */
+static double out_tolerance(void)
 {
-    uintptr_t data = (uintptr_t)r->buffers.query.data;
-    return (float *)data + ((size_t)row * H + (size_t)head) * (D + R);
+    return rig_is_on_gpu ? 4 * 0x1p-8 : 2e-5;
 }
 
-static float *key_of(rig *r, int32_t request, int64_t position)
+static double lse_tolerance(void)
+{
+    return rig_is_on_gpu ? 1e-4 : 2e-5;
+}
+
+/* A number of a key or a query, which are f32 or bf16. */
+static float number_at(const void *row, mla_dtype dtype, int32_t i)
+{
+    return dtype == MLA_F32 ? ((const float *)row)[i]
+                            : mlai_f32_from_bf16(((const uint16_t *)row)[i]);
+}
+
+static void set_number(void *row, mla_dtype dtype, int32_t i, float value)
+{
+    if (dtype == MLA_F32) {
+        ((float *)row)[i] = value;
+    } else {
+        ((uint16_t *)row)[i] = mlai_bf16_from_f32(value);
+    }
+}
+
+static mla_dtype key_dtype(const rig *r)
+{
+    return r->caps.kv_format == MLA_KV_F32 ? MLA_F32 : MLA_BF16;
+}
+
+static size_t row_bytes(const rig *r)
+{
+    return (D + R) * (size_t)(key_dtype(r) == MLA_F32 ? 4 : 2);
+}
+
+/* The buffers are the test's own memory; the API only reads them. Keys and queries have the
+ * same dtype. */
+static void *query_of(const rig *r, int32_t row, int32_t head)
+{
+    uintptr_t data = (uintptr_t)r->buffers.query.data;
+    return (char *)data + ((size_t)row * H + (size_t)head) * row_bytes(r);
+}
+
+static void *key_of(const rig *r, int32_t request, int64_t position)
 {
     const int32_t *table = r->buffers.block_table.data;
     int64_t page = table[request * r->caps.table_width + position / P];
     uintptr_t pool = (uintptr_t)r->buffers.kv_pool.data;
-    return (float *)pool + (page * P + position % P) * (D + R);
+    return (char *)pool + (size_t)(page * P + position % P) * row_bytes(r);
+}
+
+static float key_value(const rig *r, int32_t request, int64_t position, int32_t i)
+{
+    return number_at(key_of(r, request, position), key_dtype(r), i);
+}
+
+static float query_value(const rig *r, int32_t row, int32_t head, int32_t i)
+{
+    return number_at(query_of(r, row, head), r->caps.query_dtype, i);
 }
 
 static bool is_near(float a, float b, double bound)
@@ -41,13 +93,11 @@ static bool is_near(float a, float b, double bound)
     return fabs((double)a - (double)b) <= bound;
 }
 
-static float score_of(rig *r, int32_t head, int64_t position)
+static float score_of(const rig *r, int32_t head, int64_t position)
 {
-    const float *q = query_of(r, 0, head);
-    const float *k = key_of(r, 0, position);
     double score = 0;
     for (int32_t i = 0; i < D + R; i++) {
-        score += (double)q[i] * (double)k[i];
+        score += (double)query_value(r, 0, head, i) * (double)key_value(r, 0, position, i);
     }
     return (float)(score * (double)r->caps.softmax_scale);
 }
@@ -61,7 +111,9 @@ static void of_one_key_the_output_is_its_value(void **state)
     rig_load(&r, &request, 1);
     rig_run(&r);
     for (int32_t head = 0; head < H; head++) {
-        assert_memory_equal(out_of(&r, 0, head), key_of(&r, 0, 0), D * sizeof(float));
+        for (int32_t i = 0; i < D; i++) {
+            assert_true(out_of(&r, 0, head)[i] == key_value(&r, 0, 0, i));
+        }
         assert_true(is_near(rig_lse(&r, 0)[head], score_of(&r, head, 0), 1e-4));
     }
     rig_close(&r);
@@ -80,17 +132,17 @@ static void every_key_twice_adds_ln_2(void **state)
     rig_load(&once, &single, 1);
     rig_load(&twice, &doubled, 1);
     for (int64_t i = 0; i < 300; i++) {
-        memcpy(key_of(&twice, 0, 300 + i), key_of(&twice, 0, i), (D + R) * sizeof(float));
+        memcpy(key_of(&twice, 0, 300 + i), key_of(&twice, 0, i), row_bytes(&twice));
     }
-    memcpy(query_of(&twice, 0, 0), query_of(&once, 0, 0), H * (D + R) * sizeof(float));
+    memcpy(query_of(&twice, 0, 0), query_of(&once, 0, 0), H * row_bytes(&once));
     rig_run(&once);
     rig_run(&twice);
     for (int32_t head = 0; head < H; head++) {
-        assert_true(
-            is_near(rig_lse(&twice, 0)[head], rig_lse(&once, 0)[head] + logf(2.0F), 2e-5));
+        assert_true(is_near(rig_lse(&twice, 0)[head], rig_lse(&once, 0)[head] + logf(2.0F),
+                            lse_tolerance()));
         for (int32_t i = 0; i < D; i++) {
-            assert_true(
-                is_near(out_of(&once, 0, head)[i], out_of(&twice, 0, head)[i], 2e-5));
+            assert_true(is_near(out_of(&once, 0, head)[i], out_of(&twice, 0, head)[i],
+                                out_tolerance()));
         }
     }
     rig_close(&once);
@@ -108,21 +160,24 @@ static void a_column_equal_in_all_keys_only_shifts_the_lse(void **state)
     for (int i = 0; i < 2; i++) {
         rig_load(rigs[i], &request, 1);
         for (int64_t key = 0; key < request.length; key++) {
-            key_of(rigs[i], 0, key)[D + 3] = 0.75F;
+            set_number(key_of(rigs[i], 0, key), key_dtype(rigs[i]), D + 3, 0.75F);
         }
     }
     for (int32_t head = 0; head < H; head++) {
-        query_of(&moved, 0, head)[D + 3] = query_of(&plain, 0, head)[D + 3] + 5.0F;
+        set_number(query_of(&moved, 0, head), caps.query_dtype, D + 3,
+                   query_value(&plain, 0, head, D + 3) + 5.0F);
     }
     rig_run(&plain);
     rig_run(&moved);
-    double shift = 5.0 * 0.75 * (double)caps.softmax_scale;
     for (int32_t head = 0; head < H; head++) {
+        double change = (double)query_value(&moved, 0, head, D + 3) -
+                        (double)query_value(&plain, 0, head, D + 3);
+        double shift = change * 0.75 * (double)caps.softmax_scale;
         double seen = (double)rig_lse(&moved, 0)[head] - (double)rig_lse(&plain, 0)[head];
-        assert_true(fabs(seen - shift) < 2e-5);
+        assert_true(fabs(seen - shift) < lse_tolerance());
         for (int32_t i = 0; i < D; i++) {
-            assert_true(
-                is_near(out_of(&plain, 0, head)[i], out_of(&moved, 0, head)[i], 2e-5));
+            assert_true(is_near(out_of(&plain, 0, head)[i], out_of(&moved, 0, head)[i],
+                                out_tolerance()));
         }
     }
     rig_close(&plain);
@@ -142,12 +197,13 @@ static void the_output_lies_between_the_visible_values(void **state)
         float low = INFINITY;
         float high = -INFINITY;
         for (int64_t key = request.length - caps.window; key < request.length; key++) {
-            low = fminf(low, key_of(&r, 0, key)[i]);
-            high = fmaxf(high, key_of(&r, 0, key)[i]);
+            low = fminf(low, key_value(&r, 0, key, i));
+            high = fmaxf(high, key_value(&r, 0, key, i));
         }
         for (int32_t head = 0; head < H; head++) {
-            float value = out_of(&r, 0, head)[i];
-            assert_true(value >= low - 1e-5F && value <= high + 1e-5F);
+            double value = (double)out_of(&r, 0, head)[i];
+            assert_true(value >= (double)low - out_tolerance() / 2 &&
+                        value <= (double)high + out_tolerance() / 2);
         }
     }
     rig_close(&r);
@@ -163,10 +219,10 @@ static void merging_two_halves_is_the_whole(void **state)
     const rig_request requests[] = {{seed, 1000, 1}, {seed, 500, 1}, {seed + 1, 500, 1}};
     rig_load(&r, requests, 3);
     for (int64_t i = 0; i < 500; i++) {
-        memcpy(key_of(&r, 2, i), key_of(&r, 0, 500 + i), (D + R) * sizeof(float));
+        memcpy(key_of(&r, 2, i), key_of(&r, 0, 500 + i), row_bytes(&r));
     }
     for (int32_t row = 1; row < 3; row++) {
-        memcpy(query_of(&r, row, 0), query_of(&r, 0, 0), H * (D + R) * sizeof(float));
+        memcpy(query_of(&r, row, 0), query_of(&r, 0, 0), H * row_bytes(&r));
     }
     rig_run(&r);
     for (int32_t head = 0; head < H; head++) {
@@ -177,9 +233,9 @@ static void merging_two_halves_is_the_whole(void **state)
         memcpy(part, out_of(&r, 1, head), D * sizeof(float));
         memcpy(part + D, out_of(&r, 2, head), D * sizeof(float));
         mlai_merge_parts(part, part_lse, 2, D, merged, &lse);
-        assert_true(is_near(lse, rig_lse(&r, 0)[head], 2e-5));
+        assert_true(is_near(lse, rig_lse(&r, 0)[head], lse_tolerance()));
         for (int32_t i = 0; i < D; i++) {
-            assert_true(is_near(merged[i], out_of(&r, 0, head)[i], 2e-5));
+            assert_true(is_near(merged[i], out_of(&r, 0, head)[i], out_tolerance()));
         }
     }
     rig_close(&r);
@@ -253,7 +309,8 @@ static void pages_outside_the_pool_mask_their_tokens(void **state)
         assert_true(fabs((double)rig_lse(&r, 0)[i] - lse[i]) < 1e-4);
     }
     for (int32_t i = 0; i < 2 * H * D; i++) {
-        assert_true(fabs((double)out_of(&r, 0, 0)[i] - out[i]) < 1e-4);
+        assert_true(fabs((double)out_of(&r, 0, 0)[i] - out[i]) <
+                    (rig_is_on_gpu ? out_tolerance() : 1e-4));
     }
     for (int32_t head = 0; head < H; head++) {
         assert_true(rig_lse(&r, 2)[head] == -INFINITY);
@@ -262,10 +319,8 @@ static void pages_outside_the_pool_mask_their_tokens(void **state)
     rig_close(&r);
 }
 
-int main(void)
+static int run_suite(void)
 {
-    print_message("relations: MLA_TEST_SEED=%llu\n",
-                  (unsigned long long)rng_default_seed());
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_one_key_the_output_is_its_value),
         cmocka_unit_test(every_key_twice_adds_ln_2),
@@ -277,4 +332,11 @@ int main(void)
         cmocka_unit_test(pages_outside_the_pool_mask_their_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+    print_message("relations: MLA_TEST_SEED=%llu\n",
+                  (unsigned long long)rng_default_seed());
+    return gpu_suite("relations", run_suite);
 }

@@ -202,7 +202,9 @@ static void fill_query(attend_case *c, rng *random)
     size_t item = c->caps.query_dtype == MLA_F32    ? 4
                   : c->caps.query_dtype == MLA_BF16 ? 2
                                                     : 1;
-    c->query = fenced_take(num * item, ALL_ONES);
+    size_t room =
+        (size_t)c->caps.max_query_rows * (size_t)c->caps.num_heads; /* no row: one */
+    c->query = fenced_take(room * (size_t)width_of(c) * item, ALL_ONES);
     if (c->caps.query_dtype == MLA_E4M3) {
         c->query_scale = fenced_take(sizeof scale, 0);
         memcpy(c->query_scale.data, &scale, sizeof scale);

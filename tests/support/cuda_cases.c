@@ -41,7 +41,7 @@ static void draw_caps(mla_caps *caps, rng *r)
     }
 }
 
-void gpu_case_draw(attend_case *c, uint64_t seed, int index)
+static rng draw_case(attend_case *c, uint64_t seed, int index)
 {
     rng r = rng_of_seed(seed * 1000003U + (uint64_t)index);
     *c = (attend_case){0};
@@ -66,6 +66,18 @@ void gpu_case_draw(attend_case *c, uint64_t seed, int index)
         c->caps.num_heads = c->caps.num_heads > 8 ? 6 : c->caps.num_heads;
         c->caps.table_width = 0;
     }
+    return r;
+}
+
+void gpu_case_shape(attend_case *c, uint64_t seed, int index)
+{
+    (void)draw_case(c, seed, index);
+    attend_case_shape(c);
+}
+
+void gpu_case_draw(attend_case *c, uint64_t seed, int index)
+{
+    rng r = draw_case(c, seed, index);
     attend_case_build(c, &r);
 }
 

@@ -7,6 +7,7 @@
 
 /* The `index`-th case of a seed: dimensions, format, heads, pages, lengths, mask. */
 void gpu_case_draw(attend_case *c, uint64_t seed, int index);
+void gpu_case_shape(attend_case *c, uint64_t seed, int index); /* its caps and batch only */
 
 typedef struct gpu_verdict {
     int64_t num_wrong;

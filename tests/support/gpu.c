@@ -1,15 +1,13 @@
 /* gpu.c - see gpu.h. */
 #include "support/gpu.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "device/cuda/nvrtc.h"
 #include "support/device_memory.h"
+#include "support/folder.h"
 #include "support/must.h"
 #include "support/rig.h"
 
@@ -29,22 +27,9 @@ bool gpu_is_there(void)
     return is_there;
 }
 
-static void empty(const char *folder)
-{
-    DIR *entries = opendir(folder);
-    for (struct dirent *entry = entries ? readdir(entries) : NULL; entry;
-         entry = readdir(entries)) {
-        (void)unlinkat(dirfd(entries), entry->d_name, 0); /* but for . and .. */
-    }
-    if (entries) {
-        (void)closedir(entries);
-    }
-}
-
 static void drop_cache(void)
 {
-    empty(made);
-    (void)rmdir(made);
+    folder_drop(made);
 }
 
 static const char *make_cache(void)
@@ -53,10 +38,8 @@ static const char *make_cache(void)
     if (given && given[0]) {
         return given;
     }
-    if (!mkdtemp(made) || atexit(drop_cache) != 0) {
-        perror("a folder for kernels");
-        exit(2);
-    }
+    folder_make(made);
+    (void)atexit(drop_cache);
     return made;
 }
 
@@ -96,6 +79,14 @@ int gpu_suite(const char *name, int (*run)(void))
     }
     gpu_level(&suite, run);
     return levels_finish(&suite);
+}
+
+int gpu_only_suite(const char *name, int (*run)(void))
+{
+    levels suite = levels_start(name);
+    gpu_level(&suite, run);
+    return suite.num_run == 0 && !levels_requires("sm80") ? GPU_SKIPPED
+                                                          : levels_finish(&suite);
 }
 
 static mla_progress last;

@@ -33,6 +33,11 @@ void gpu_level(levels *suite, int (*run)(void));
 /* A suite of both levels; the exit status of the program. */
 int gpu_suite(const char *name, int (*run)(void));
 
+/* A suite of the GPU alone: the exit status is GPU_SKIPPED where there is none and none is
+ * required. */
+enum { GPU_SKIPPED = 77 };
+int gpu_only_suite(const char *name, int (*run)(void));
+
 /* Compiles and primes plans of all `caps` in one session, many at a time, so that each is in
  * the cache; says how long it took. On the CPU: nothing. */
 void gpu_warm(const mla_caps *caps, int num);

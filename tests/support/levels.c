@@ -109,6 +109,12 @@ int levels_finish(const levels *suite)
     return levels_judge(suite, getenv("MLA_REQUIRE"));
 }
 
+bool levels_requires(const char *level)
+{
+    const char *required = getenv("MLA_REQUIRE");
+    return required && required[0] && is_listed(level, required);
+}
+
 int test_cases(int all)
 {
     const char *text = getenv("MLA_TEST_CASES");

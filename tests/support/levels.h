@@ -40,6 +40,9 @@ int levels_finish(const levels *suite);
 /* The same, with what MLA_REQUIRE would say (NULL: nothing is required). */
 int levels_judge(const levels *suite, const char *required);
 
+/* Whether MLA_REQUIRE names the level. */
+bool levels_requires(const char *level);
+
 /* How many of `all` drawn cases to run: fewer where MLA_TEST_CASES says so, for tools under
  * which each takes long. */
 int test_cases(int all);
