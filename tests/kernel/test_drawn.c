@@ -90,52 +90,66 @@ static unsigned char *copy_of(const void *from, size_t bytes)
     return copy;
 }
 
-/* What request r gave is what it gives as the only one, under the same plan. `query`, `table`
- * and `lens` are of all requests. */
-static void expect_same_alone(stage *s, int number, int32_t r, const unsigned char *query,
-                              const unsigned char *table, const unsigned char *out,
-                              const unsigned char *lse, int32_t first_row)
+/* Inputs of all requests and what they gave. */
+typedef struct kept_case {
+    unsigned char *query, *table, *out, *lse;
+} kept_case;
+
+static kept_case keep(const stage *s)
 {
     const attend_case *c = s->c;
-    size_t rows = (size_t)c->rows[r];
-    size_t first = (size_t)first_row;
+    return (kept_case){copy_of(c->query.data, c->query.bytes),
+                       copy_of(c->table.data, c->table.bytes),
+                       copy_of(s->placed.out.data, s->placed.out.bytes),
+                       copy_of(s->placed.lse.data, s->placed.lse.bytes)};
+}
+
+static void forget(kept_case *k)
+{
+    free(k->query);
+    free(k->table);
+    free(k->out);
+    free(k->lse);
+}
+
+/* Request r becomes the only one. */
+static mla_batch put_alone(const stage *s, const kept_case *k, int32_t r, size_t first)
+{
+    const attend_case *c = s->c;
+    const mla_buffers *to = &s->placed.buffers;
     size_t width = (size_t)c->caps.table_width * sizeof(int32_t);
     const int32_t starts[] = {0, c->rows[r]};
     mla_batch batch = c->batch;
     batch.num_requests = 1;
     batch.num_query_rows = c->rows[r];
-    put(s->placed.buffers.block_table, table + (size_t)r * width, width);
-    put(s->placed.buffers.context_lens, &c->lens[r], sizeof c->lens[r]);
-    put(s->placed.buffers.query_starts, starts, sizeof starts);
-    if (rows > 0) {
-        put(s->placed.buffers.query, query + first * s->query_row_bytes,
-            rows * s->query_row_bytes);
+    put(to->block_table, k->table + (size_t)r * width, width);
+    put(to->context_lens, &c->lens[r], sizeof c->lens[r]);
+    put(to->query_starts, starts, sizeof starts);
+    if (c->rows[r] > 0) {
+        put(to->query, k->query + first * s->query_row_bytes,
+            (size_t)c->rows[r] * s->query_row_bytes);
     }
-    run(s, &batch);
-    if (memcmp(s->placed.out.data, out + first * s->output_row_bytes,
-               rows * s->output_row_bytes) != 0 ||
-        memcmp(s->placed.lse.data, lse + first * s->lse_row_bytes,
-               rows * s->lse_row_bytes) != 0) {
-        fail_case(s, number, "a request alone differs");
-    }
+    return batch;
 }
 
+/* What each request gave is what it gives as the only one, under the same plan. */
 static void expect_all_same_alone(stage *s, int number)
 {
-    attend_case *c = s->c;
-    unsigned char *query = copy_of(c->query.data, c->query.bytes);
-    unsigned char *table = copy_of(c->table.data, c->table.bytes);
-    unsigned char *out = copy_of(s->placed.out.data, s->placed.out.bytes);
-    unsigned char *lse = copy_of(s->placed.lse.data, s->placed.lse.bytes);
-    int32_t first_row = 0;
-    for (int32_t r = 0; r < c->num_requests; r++) {
-        expect_same_alone(s, number, r, query, table, out, lse, first_row);
-        first_row += c->rows[r];
+    kept_case k = keep(s);
+    size_t first = 0;
+    for (int32_t r = 0; r < s->c->num_requests; r++) {
+        size_t rows = (size_t)s->c->rows[r];
+        mla_batch batch = put_alone(s, &k, r, first);
+        run(s, &batch);
+        if (memcmp(s->placed.out.data, k.out + first * s->output_row_bytes,
+                   rows * s->output_row_bytes) != 0 ||
+            memcmp(s->placed.lse.data, k.lse + first * s->lse_row_bytes,
+                   rows * s->lse_row_bytes) != 0) {
+            fail_case(s, number, "a request alone differs");
+        }
+        first += rows;
     }
-    free(query);
-    free(table);
-    free(out);
-    free(lse);
+    forget(&k);
 }
 
 /* The splits of one row and head. */
@@ -265,6 +279,8 @@ static void drawn_cases_agree_with_the_oracle_and_with_themselves_alone(void **s
 }
 
 enum { APPENDED = 37, PAGES = 5, PAGE = 16, LATENT = 512, ROPE = 64, WIDTH = 576 };
+static const size_t num_values = (size_t)APPENDED * WIDTH;
+static const size_t num_slots = (size_t)PAGES * PAGE;
 
 static mla_caps append_caps(mla_kv_format format)
 {
@@ -293,13 +309,13 @@ static const float append_scale = 0.0371F;
 static appended draw_rows(mla_kv_format format, bool is_f32, rng *random)
 {
     size_t row_bytes = mla_kv_row_bytes(format, LATENT, ROPE);
-    appended a = {.values = malloc(APPENDED * WIDTH * sizeof(float)),
-                  .halves = malloc(APPENDED * WIDTH * sizeof(uint16_t)),
-                  .pool = malloc(PAGES * PAGE * row_bytes),
-                  .pool_bytes = PAGES * PAGE * row_bytes};
+    appended a = {.values = malloc(num_values * sizeof(float)),
+                  .halves = malloc(num_values * sizeof(uint16_t)),
+                  .pool = malloc(num_slots * row_bytes),
+                  .pool_bytes = num_slots * row_bytes};
     assert_true(a.values && a.halves && a.pool);
     memset(a.pool, ALL_ONES, a.pool_bytes);
-    for (int i = 0; i < APPENDED * WIDTH; i++) {
+    for (int i = 0; i < (int)num_values; i++) {
         float any = rng_between(random, 0, 9) ? 3 * (float)rng_normal(random)
                                               : rng_f32_of_bits(random);
         float value = i / WIDTH == 5 ? 0 : any;
@@ -307,8 +323,8 @@ static appended draw_rows(mla_kv_format format, bool is_f32, rng *random)
         a.values[i] = is_f32 ? value : mlai_f32_from_bf16(a.halves[i]);
     }
     for (int i = 0; i < APPENDED; i++) {
-        const int64_t none[] = {-1, PAGES * PAGE, INT64_MAX, INT64_MIN};
-        a.slots[i] = i % 7 == 3 ? none[i / 7 % 4] : 2 * i;
+        const int64_t none[] = {-1, (int64_t)num_slots, INT64_MAX, INT64_MIN};
+        a.slots[i] = i % 7 == 3 ? none[i / 7 % 4] : 2 * (int64_t)i;
         if (i % 7 != 3) {
             mlai_row_encode(format, LATENT, ROPE, a.values + (size_t)i * WIDTH,
                             append_scale, a.pool + (size_t)a.slots[i] * row_bytes);
@@ -332,8 +348,8 @@ static void expect_appended(mla_kv_format format, bool is_f32, rng *random)
     rig r = rig_open(&caps, 1, 1);
     mla_append_args args = MLA_INIT(mla_append_args);
     mla_in scale = rig_lend(&append_scale, sizeof append_scale);
-    args.rows = is_f32 ? rig_lend(a.values, APPENDED * WIDTH * sizeof(float))
-                       : rig_lend(a.halves, APPENDED * WIDTH * sizeof(uint16_t));
+    args.rows = is_f32 ? rig_lend(a.values, num_values * sizeof(float))
+                       : rig_lend(a.halves, num_values * sizeof(uint16_t));
     args.slots = rig_lend(a.slots, sizeof a.slots);
     args.kv_scale = format == MLA_KV_FP8 ? scale : (mla_in){NULL, 0};
     args.kv_pool =

@@ -1,5 +1,5 @@
 /* Offsets into the pool are 64-bit: pages on both sides of 2^31 and 2^32 bytes, in a pool
- * that is mapped but hardly ever touched. */
+ * that is mapped but hardly ever touched, or on a GPU real memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +9,8 @@
 #include <cmocka.h>
 #include <sys/mman.h>
 
+#include "support/device_memory.h"
+#include "support/gpu.h"
 #include "support/must.h"
 #include "support/rig.h"
 
@@ -38,12 +40,37 @@ static void append_again(mla_plan *plan, const rig *from, const int32_t *table,
         row += (size_t)old[i / 16] * stride + (size_t)(i % 16) * row_bytes;
         int64_t slot = (int64_t)table[i / 16] * 16 + i % 16;
         mla_append_args args = MLA_INIT(mla_append_args);
-        args.rows = (mla_in){row, row_bytes};
-        args.slots = (mla_in){&slot, sizeof slot};
+        args.rows = rig_lend(row, row_bytes);
+        args.slots = rig_lend(&slot, sizeof slot);
         args.kv_pool = pool;
         args.num_rows = 1;
         args.rows_dtype = from->caps.kv_format == MLA_KV_F32 ? MLA_F32 : MLA_BF16;
         must(mla_append(plan, &args, (mla_stream){NULL}, &err), &err);
+        if (rig_is_on_gpu) {
+            memory_wait();
+        }
+        rig_lend_end(args.rows);
+        rig_lend_end(args.slots);
+    }
+}
+
+static void *take_pool(size_t bytes)
+{
+    if (rig_is_on_gpu) {
+        return memory_take(bytes, NULL);
+    }
+    void *pool = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    assert_true(pool != MAP_FAILED);
+    return pool;
+}
+
+static void give_pool(void *pool, size_t bytes)
+{
+    if (rig_is_on_gpu) {
+        memory_give(pool);
+    } else {
+        assert_int_equal(munmap(pool, bytes), 0);
     }
 }
 
@@ -55,29 +82,32 @@ static void expect_same_far_away(const rig *near, int32_t first_page)
     mla_context *context = rig_context(1, NULL);
     mla_plan *plan = rig_plan(context, &caps);
     must(mla_plan_requirements(plan, &need, &err), &err);
-    void *pool = mmap(NULL, need.kv_pool.bytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    assert_true(pool != MAP_FAILED);
+    void *pool = take_pool(need.kv_pool.bytes);
     mla_requirements small = need;
     small.kv_pool.bytes = 64;
     mla_buffers own = rig_buffers(&small);
-    mla_buffers buffers = own;
-    buffers.kv_pool = (mla_in){pool, need.kv_pool.bytes};
-    buffers.query = near->buffers.query;
-    buffers.context_lens = near->buffers.context_lens;
-    buffers.query_starts = near->buffers.query_starts;
     int32_t *table = (int32_t *)(uintptr_t)own.block_table.data;
     for (int32_t i = 0; i < PAGES_USED; i++) {
         table[i] = first_page + (i + 1) % PAGES_USED;
     }
     append_again(plan, near, table, (mla_out){pool, need.kv_pool.bytes});
+    mla_buffers bound = rig_bound(&own);
+    mla_buffers buffers = bound;
+    buffers.kv_pool = (mla_in){pool, need.kv_pool.bytes};
+    buffers.query = near->bound.query;
+    buffers.context_lens = near->bound.context_lens;
+    buffers.query_starts = near->bound.query_starts;
     mla_binding *binding = NULL;
     must(mla_bind(plan, &buffers, &binding, &err), &err);
     must(mla_run(binding, &near->batch, (mla_stream){NULL}, &err), &err);
+    mla_unbind(&binding); /* waits */
+    if (rig_is_on_gpu) {
+        memory_from(own.output.data, bound.output.data, own.output.bytes);
+    }
     assert_memory_equal(own.output.data, rig_out(near, 0), rig_out_bytes(near));
-    mla_unbind(&binding);
+    rig_bound_free(&bound);
     rig_buffers_free(&own);
-    assert_int_equal(munmap(pool, need.kv_pool.bytes), 0);
+    give_pool(pool, need.kv_pool.bytes);
     mla_plan_release(&plan);
     must(mla_context_destroy(&context, &err), &err);
 }
@@ -85,8 +115,8 @@ static void expect_same_far_away(const rig *near, int32_t first_page)
 static void pages_beyond_2_to_the_31_bytes_are_found(void **state)
 {
     (void)state;
-    const mla_kv_format formats[] = {MLA_KV_F32, MLA_KV_BF16};
-    for (int f = 0; f < 2; f++) {
+    const mla_kv_format formats[] = {MLA_KV_BF16, MLA_KV_F32};
+    for (int f = 0; f < (rig_is_on_gpu ? 1 : 2); f++) {
         mla_caps caps = caps_of(formats[f], 9);
         rig near = rig_open(&caps, 1, 1);
         const rig_request request = {rng_default_seed(), NUM_TOKENS, 1};
@@ -101,10 +131,15 @@ static void pages_beyond_2_to_the_31_bytes_are_found(void **state)
     }
 }
 
-int main(void)
+static int run_suite(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pages_beyond_2_to_the_31_bytes_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+    return gpu_suite("large_pool", run_suite);
 }

@@ -9,12 +9,15 @@
 #include <cmocka.h>
 
 #include "attention/session.h"
+#include "support/gpu.h"
 #include "support/rig.h"
 
 static mla_session *open_session(mla_context *context)
 {
     mla_session *session = NULL;
-    assert_int_equal(mla_session_open(context, NULL, &session, NULL), MLA_OK);
+    mla_session_options options = MLA_INIT(mla_session_options);
+    options.cache_dir = gpu_cache();
+    assert_int_equal(mla_session_open(context, &options, &session, NULL), MLA_OK);
     return session;
 }
 
@@ -45,7 +48,7 @@ static void equal_requests_share_one_plan(void **state)
     mla_caps caps = rig_caps();
     mla_caps same = caps; /* with the defaults written out */
     same.interleave = 1;
-    same.page_stride_bytes = 16 * (128 + 64) * 4;
+    same.page_stride_bytes = 16 * (int64_t)mla_kv_row_bytes(caps.kv_format, 128, 64);
     mla_caps other = caps;
     other.window = 5;
     mla_ticket ticket[] = {add(session, &caps), add(session, &same), add(session, &other)};
@@ -84,11 +87,13 @@ static void many_requests_fit_a_session(void **state)
     destroy(context);
 }
 
+static const mlai_backend *ops_of_context;
+
 static mla_status launch_a_stranger(mla_context *context, const mlai_launcher *launcher,
                                     const mlai_launch *launch, mla_error *err)
 {
     mlai_programs_note(launch->launched, UINT64_C(1) << 63);
-    return mlai_cpu_backend.launch(context, launcher, launch, err);
+    return ops_of_context->launch(context, launcher, launch, err);
 }
 
 static mla_status launch_nothing(mla_context *context, const mlai_launcher *launcher,
@@ -106,7 +111,8 @@ static void expect_refused_launch(mla_status (*launch)(mla_context *, const mlai
                                   const char *word)
 {
     mla_context *context = rig_context(1, NULL);
-    mlai_backend stranger = mlai_cpu_backend;
+    ops_of_context = context->ops;
+    mlai_backend stranger = *ops_of_context;
     stranger.launch = launch;
     context->ops = &stranger;
     mla_session *session = open_session(context);
@@ -115,8 +121,9 @@ static void expect_refused_launch(mla_status (*launch)(mla_context *, const mlai
     (void)add(session, &caps);
     assert_int_equal(mla_session_prepare(session, &err), MLA_ERR_INTERNAL);
     assert_non_null(strstr(err.message, word));
-    assert_non_null(strstr(err.message, "verify of [cpu:"));
-    context->ops = &mlai_cpu_backend;
+    assert_non_null(
+        strstr(err.message, rig_is_on_gpu ? "verify of [cuda:" : "verify of [cpu:"));
+    context->ops = ops_of_context;
     assert_int_equal(mla_session_prepare(session, &err), MLA_OK);
     mla_session_close(&session);
     destroy(context);
@@ -146,7 +153,7 @@ static void cleaning_up_never_hides_the_first_error(void **state)
 {
     (void)state;
     mla_context *context = rig_context(1, NULL);
-    mlai_backend deaf = mlai_cpu_backend;
+    mlai_backend deaf = *context->ops;
     deaf.synchronise = fail_to_wait;
     context->ops = &deaf;
     mla_session *session = open_session(context);
@@ -221,7 +228,7 @@ static void a_log_tells_what_was_compiled(void **state)
     }
 }
 
-int main(void)
+static int run_suite(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_requests_share_one_plan),
@@ -230,7 +237,15 @@ int main(void)
         cmocka_unit_test(cleaning_up_never_hides_the_first_error),
         cmocka_unit_test(a_cancel_before_prepare_is_not_forgotten),
         cmocka_unit_test(publish_refuses_what_was_not_prepared),
+    };
+    const struct CMUnitTest on_cpu[] = {
         cmocka_unit_test(a_log_tells_what_was_compiled),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int num_failed = rig_is_on_gpu ? 0 : cmocka_run_group_tests(on_cpu, NULL, NULL);
+    return num_failed + cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+    return gpu_suite("session", run_suite);
 }

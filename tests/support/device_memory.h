@@ -25,6 +25,6 @@ typedef struct walled {
 } walled;
 
 walled walled_take(size_t bytes, const void *from); /* as memory_take */
-size_t walled_drop(walled *memory); /* returns how many bytes were trespassed */
+size_t walled_drop(walled *w); /* returns how many bytes were trespassed */
 
 #endif

@@ -469,8 +469,8 @@ static mlai_cu_result launch_kernel(const mlai_cu_launch *wanted, mlai_cu_functi
     const unsigned *threads = wanted->block;
     mlai_cu_stream stream = wanted->stream;
     BEGIN_CURRENT();
-    if (grid[0] == 0 || grid[1] == 0 || grid[2] != 1 || threads[0] == 0 || threads[1] != 1 ||
-        threads[2] != 1 || !parameters || extra) {
+    if (grid[0] == 0 || grid[1] == 0 || grid[2] != 1 || threads[0] == 0 ||
+        threads[1] != 1 || threads[2] != 1 || !parameters || extra) {
         misuse("a launch with an impossible grid");
         return ERROR_INVALID_VALUE;
     }

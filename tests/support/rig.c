@@ -390,8 +390,9 @@ void rig_load(rig *r, const rig_request *request, int32_t num_requests)
     r->batch = (mla_batch)MLA_INIT(mla_batch);
     starts[0] = 0;
     for (int32_t q = 0; q < num_requests; q++) {
-        next = name_pages(r, &request[q], table + q * r->caps.table_width, page, next);
-        append_keys(r, &request[q], table + q * r->caps.table_width);
+        int32_t *of = table + (int64_t)q * r->caps.table_width;
+        next = name_pages(r, &request[q], of, page, next);
+        append_keys(r, &request[q], of);
         for (int32_t i = 0; i < request[q].num_rows; i++) {
             write_query(r, &request[q], i, starts[q] + i);
         }

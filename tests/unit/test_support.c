@@ -111,6 +111,55 @@ static void a_suite_that_ran_nothing_or_failed_is_a_failure(void **state)
     assert_int_equal(levels_judge(&failed, NULL), 1);
 }
 
+static void levels_can_be_left_out_but_not_silently(void **state)
+{
+    (void)state;
+    assert_int_equal(setenv("MLA_TEST_LEVELS", "avx2", 1), 0);
+    levels suite = levels_start("suite");
+    assert_false(levels_run(&suite, "c", true));
+    assert_true(levels_run(&suite, "avx2", true));
+    assert_int_equal(levels_judge(&suite, "avx2"), 0);
+    assert_int_equal(levels_judge(&suite, "c,avx2"), 1);
+    assert_int_equal(setenv("MLA_TEST_LEVELS", "avx", 1), 0); /* a slip runs nothing */
+    levels slipped = levels_start("slipped");
+    assert_false(levels_run(&slipped, "avx2", true));
+    assert_int_equal(levels_judge(&slipped, NULL), 1);
+    assert_int_equal(unsetenv("MLA_TEST_LEVELS"), 0);
+}
+
+static void a_level_is_required_where_it_is_named(void **state)
+{
+    (void)state;
+    const char *given = getenv("MLA_REQUIRE");
+    char *kept = given ? strdup(given) : NULL;
+    assert_int_equal(setenv("MLA_REQUIRE", "c,sm80", 1), 0);
+    assert_true(levels_requires("sm80"));
+    assert_false(levels_requires("sm8"));
+    assert_false(levels_requires("nvrtc"));
+    assert_int_equal(setenv("MLA_REQUIRE", "", 1), 0);
+    assert_false(levels_requires("sm80"));
+    assert_int_equal(unsetenv("MLA_REQUIRE"), 0);
+    assert_false(levels_requires("sm80"));
+    assert_int_equal(kept ? setenv("MLA_REQUIRE", kept, 1) : 0, 0);
+    free(kept);
+}
+
+static void cases_are_cut_to_what_is_asked_for(void **state)
+{
+    (void)state;
+    assert_int_equal(unsetenv("MLA_TEST_CASES"), 0);
+    assert_int_equal(test_cases(130), 130);
+    assert_int_equal(setenv("MLA_TEST_CASES", "7", 1), 0);
+    assert_int_equal(test_cases(130), 7);
+    assert_int_equal(test_cases(5), 5);
+    assert_int_equal(setenv("MLA_TEST_CASES", "no", 1),
+                     0); /* what is no number cuts nothing */
+    assert_int_equal(test_cases(130), 130);
+    assert_int_equal(setenv("MLA_TEST_CASES", "0", 1), 0);
+    assert_int_equal(test_cases(130), 130);
+    assert_int_equal(unsetenv("MLA_TEST_CASES"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -120,6 +169,10 @@ int main(void)
         cmocka_unit_test(normal_draws_have_mean_0_and_deviation_1),
         cmocka_unit_test(a_required_level_that_is_skipped_fails_the_suite),
         cmocka_unit_test(a_suite_that_ran_nothing_or_failed_is_a_failure),
+        cmocka_unit_test(levels_can_be_left_out_but_not_silently),
+        cmocka_unit_test(a_level_is_required_where_it_is_named),
+        cmocka_unit_test(cases_are_cut_to_what_is_asked_for),
     };
+    (void)unsetenv("MLA_TEST_LEVELS"); /* these test it */
     return cmocka_run_group_tests_name("support", tests, NULL, NULL);
 }
