@@ -302,6 +302,7 @@ typedef struct appended {
     int64_t slots[APPENDED];
     unsigned char *pool; /* [PAGES * PAGE] rows */
     size_t pool_bytes;
+    bool is_scaled;
 } appended;
 
 static const float append_scale = 0.0371F;
@@ -312,7 +313,8 @@ static appended draw_rows(mla_kv_format format, bool is_f32, rng *random)
     appended a = {.values = malloc(num_values * sizeof(float)),
                   .halves = malloc(num_values * sizeof(uint16_t)),
                   .pool = malloc(num_slots * row_bytes),
-                  .pool_bytes = num_slots * row_bytes};
+                  .pool_bytes = num_slots * row_bytes,
+                  .is_scaled = format == MLA_KV_FP8};
     assert_true(a.values && a.halves && a.pool);
     memset(a.pool, ALL_ONES, a.pool_bytes);
     for (int i = 0; i < (int)num_values; i++) {
@@ -340,30 +342,64 @@ static void drop_rows(appended *a)
     free(a->pool);
 }
 
+/* A pool full of 0xff, whose neighbours nobody may write. */
+typedef struct fenced_pool {
+    fenced host;
+    walled device; /* on a GPU */
+} fenced_pool;
+
+static fenced_pool take_pool(size_t bytes)
+{
+    fenced_pool pool = {.host = fenced_take(bytes, ALL_ONES)};
+    if (rig_is_on_gpu) {
+        pool.device = walled_take(bytes, NULL);
+    }
+    return pool;
+}
+
+/* To `host`; then it may be looked at until it is dropped. */
+static void fetch_pool(fenced_pool *pool)
+{
+    if (rig_is_on_gpu) {
+        memory_wait();
+        memory_from(pool->host.data, pool->device.data, pool->host.bytes);
+        assert_int_equal(walled_drop(&pool->device), 0);
+    }
+}
+
+static void append(mla_plan *plan, const appended *a, bool is_f32, fenced_pool *pool)
+{
+    mla_error err = {MLA_OK, 0, NULL, ""};
+    mla_append_args args = MLA_INIT(mla_append_args);
+    mla_in scale = rig_lend(&append_scale, sizeof append_scale);
+    args.rows = is_f32 ? rig_lend(a->values, num_values * sizeof(float))
+                       : rig_lend(a->halves, num_values * sizeof(uint16_t));
+    args.slots = rig_lend(a->slots, sizeof a->slots);
+    args.kv_scale = a->is_scaled ? scale : (mla_in){NULL, 0};
+    args.kv_pool =
+        (mla_out){rig_is_on_gpu ? pool->device.data : pool->host.data, pool->host.bytes};
+    args.num_rows = APPENDED;
+    args.rows_dtype = is_f32 ? MLA_F32 : MLA_BF16;
+    must(mla_append(plan, &args, (mla_stream){NULL}, &err), &err);
+    fetch_pool(pool);
+    rig_lend_end(args.rows);
+    rig_lend_end(args.slots);
+    rig_lend_end(scale);
+}
+
 static void expect_appended(mla_kv_format format, bool is_f32, rng *random)
 {
     mla_error err = {MLA_OK, 0, NULL, ""};
     mla_caps caps = append_caps(format);
     appended a = draw_rows(format, is_f32, random);
-    rig r = rig_open(&caps, 1, 1);
-    mla_append_args args = MLA_INIT(mla_append_args);
-    mla_in scale = rig_lend(&append_scale, sizeof append_scale);
-    args.rows = is_f32 ? rig_lend(a.values, num_values * sizeof(float))
-                       : rig_lend(a.halves, num_values * sizeof(uint16_t));
-    args.slots = rig_lend(a.slots, sizeof a.slots);
-    args.kv_scale = format == MLA_KV_FP8 ? scale : (mla_in){NULL, 0};
-    args.kv_pool =
-        (mla_out){(void *)(uintptr_t)r.bound.kv_pool.data, r.bound.kv_pool.bytes};
-    args.num_rows = APPENDED;
-    args.rows_dtype = is_f32 ? MLA_F32 : MLA_BF16;
-    must(mla_append(r.plan, &args, (mla_stream){NULL}, &err), &err);
-    rig_fetch_pool(&r);
-    assert_int_equal(r.buffers.kv_pool.bytes, a.pool_bytes);
-    assert_memory_equal(r.buffers.kv_pool.data, a.pool, a.pool_bytes);
-    rig_lend_end(args.rows);
-    rig_lend_end(args.slots);
-    rig_lend_end(scale);
-    rig_close(&r);
+    mla_context *context = rig_context(1, NULL);
+    mla_plan *plan = rig_plan(context, &caps);
+    fenced_pool pool = take_pool(a.pool_bytes);
+    append(plan, &a, is_f32, &pool);
+    assert_memory_equal(pool.host.data, a.pool, a.pool_bytes);
+    mla_plan_release(&plan);
+    must(mla_context_destroy(&context, &err), &err);
+    fenced_drop(&pool.host);
     drop_rows(&a);
 }
 
