@@ -14,6 +14,7 @@
 #define TEST_GPU_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "mla/mla.h"
 #include "support/levels.h"
@@ -37,6 +38,10 @@ int gpu_suite(const char *name, int (*run)(void));
  * required. */
 enum { GPU_SKIPPED = 77 };
 int gpu_only_suite(const char *name, int (*run)(void));
+
+/* What cuMemGetInfo says is free, or 0 where that says nothing: with MLA_TEST_CASES a tool runs,
+ * which takes device memory of its own. Other processes must not run beside a test that asks. */
+size_t gpu_free_bytes(void);
 
 /* Compiles and primes plans of all `caps` in one session, many at a time, so that each is in
  * the cache; says how long it took. On the CPU: nothing. */
