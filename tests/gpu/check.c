@@ -13,8 +13,8 @@
 #include "attention/row_layout.h"
 #include "base/convert.h"
 #include "bench.h"
-#include "support/cuda_cases.h"
 #include "driver.h"
+#include "support/cuda_cases.h"
 
 enum { ZONE = 4096, ZONE_BYTE = 0xcd, ALL_ONES = 0xff, NUM_THREADS = 12 };
 

@@ -19,12 +19,16 @@ bool gpu_is_there(void)
     static mlai_nvrtc nvrtc;
     mla_error err = {MLA_OK, 0, NULL, ""};
     mla_device_info info = MLA_INIT(mla_device_info);
-    bool is_there = mla_query_device(MLA_BACKEND_CUDA, 0, &info, &err) == MLA_OK &&
-                    mlai_nvrtc_open(NULL, &nvrtc, &err) == MLA_OK;
-    if (!is_there) {
+    if (mla_query_device(MLA_BACKEND_CUDA, 0, &info, &err) != MLA_OK ||
+        mlai_nvrtc_open(NULL, &nvrtc, &err) != MLA_OK) {
         printf("no GPU level: %s\n", err.message);
+        return false;
     }
-    return is_there;
+    if (!(info.isa_mask & MLA_ISA_SM80)) {
+        printf("no GPU level: %s is older than sm_80\n", info.name);
+        return false;
+    }
+    return true;
 }
 
 static void drop_cache(void)
