@@ -118,7 +118,8 @@ extern "C" __global__ void __launch_bounds__(256) probe_tensor(int rounds, float
             asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
                          "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                          : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3])
-                         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+                         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]),
+                           "r"(b[1]));
         }
     }
     float sum = 0;
