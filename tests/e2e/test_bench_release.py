@@ -52,6 +52,16 @@ class Bench(program.ProgramTest):
                     words=["d12x", "column 12"])
         self.refuse("bench", "model", "--plan", "decode", status=2, words=["lacks"])
 
+    def test_options_of_another_device_are_refused(self):
+        for option, word in (("--shape", "--shape"), ("--cache", "--cache")):
+            self.refuse("bench", "attention", option, "x", status=2, words=[word, "cuda"])
+        self.refuse("bench", "model", "--device", "cuda", status=2, words=["cuda"])
+        self.refuse("bench", "attention", "--device", "tpu", status=2, words=["tpu"])
+        self.refuse("bench", "attention", "--device", "cuda", "--isa", "c", status=2, words=["--isa"])
+        line = "cuda:sm90a decode h16 d128+64 p16 bf16 q:bf16 o:bf16 b2 q2 r1 t5 n9 ctx70 causal x0.07"
+        self.refuse("bench", "attention", "--device", "cpu", "--plan", line, status=2,
+                    words=["another device"])
+
     def test_model_has_prefill_and_decode_for_1_and_8(self):
         rows = self.bench("model", program.DEMO)
         self.assertEqual({(row["name"], row["requests"]) for row in rows},
