@@ -11,6 +11,8 @@
 enum {
     KEY_PROMPT = 0x100,
     KEY_PROMPT_FILE,
+    KEY_CHAT,
+    KEY_ALLOW_SPECIAL,
     KEY_MAX_TOKENS,
     KEY_TEMPERATURE,
     KEY_TOP_K,
@@ -24,6 +26,7 @@ typedef struct generate_options {
     model_options model;
     prompt_source sources[PROMPTS_MAX];
     int32_t num_sources;
+    bool allows_control;
     int64_t max_tokens; /* 0: up to the context */
     sampling_options sampling;
 } generate_options;
@@ -32,6 +35,13 @@ static const struct argp_option options[] = {
     {"prompt", KEY_PROMPT, "TEXT", 0, "a prompt; several are answered together", 0},
     {"prompt-file", KEY_PROMPT_FILE, "FILE", 0, "a prompt from a file; -: standard input",
      0},
+    {"chat", KEY_CHAT, "FILE", 0,
+     "a conversation, {\"messages\": [...]}, as the model's template writes it; -: "
+     "standard "
+     "input",
+     0},
+    {"allow-special", KEY_ALLOW_SPECIAL, NULL, 0,
+     "control tokens in the texts of a conversation are control tokens", 0},
     {"max-tokens", KEY_MAX_TOKENS, "N", 0, "new tokens (default: up to the context)", 0},
     {"temperature", KEY_TEMPERATURE, "X", 0, "0 (default) always takes the likeliest", 0},
     {"top-k", KEY_TOP_K, "N", 0, "sample among the N likeliest; 0: all", 0},
@@ -82,11 +92,16 @@ static error_t parse_value(int key, const char *text, generate_options *out)
     }
 }
 
-static error_t check_complete(const generate_options *out, const arguments_slot *slots)
+static error_t check_complete(generate_options *out, const arguments_slot *slots)
 {
     error_t error = arguments_check_filled(slots, 1);
+    for (int32_t i = 0; i < out->num_sources; i++) {
+        out->sources[i].chat.dir = out->model.dir;
+        out->sources[i].chat.allows_control = out->allows_control;
+    }
     if (!error && out->num_sources == 0) {
-        (void)complain_misuse("no prompt is given; --prompt TEXT or --prompt-file FILE");
+        (void)complain_misuse(
+            "no prompt is given; --prompt TEXT, --prompt-file FILE or --chat FILE");
         error = EINVAL;
     }
     return error;
@@ -104,6 +119,11 @@ static error_t parse(int key, char *text, struct argp_state *state)
         return add_source(out, (prompt_source){.text = text});
     case KEY_PROMPT_FILE:
         return add_source(out, (prompt_source){.path = text});
+    case KEY_CHAT:
+        return add_source(out, (prompt_source){.chat = {.path = text}});
+    case KEY_ALLOW_SPECIAL:
+        out->allows_control = true;
+        return 0;
     case ARGP_KEY_ARG:
         return arguments_fill(slots, 1, text);
     case ARGP_KEY_END:

@@ -29,6 +29,9 @@ mla_status prompt_encode(mla_context *context, const tokenizer *words,
     if (source->text) {
         return encode_text(words, source->text, strlen(source->text), out, err);
     }
+    if (source->chat.path) {
+        return chat_prompt_encode(context, words, &source->chat, out, err);
+    }
     byte_buffer file = {.context = context};
     mla_status status = byte_buffer_read(&file, source->path, err);
     if (status == MLA_OK) {

@@ -2,17 +2,18 @@
 #ifndef MLA_CLI_PROMPTS_H
 #define MLA_CLI_PROMPTS_H
 
-#include "model/tokenizer.h"
+#include "cli/chat_prompt.h"
 
 enum { PROMPTS_MAX = 64 };
 
 typedef struct prompt_source {
     const char *text; /* the prompt itself, or */
-    const char *path; /* the file that holds it; "-": standard input */
+    const char *path; /* the file that holds it; "-": standard input; or */
+    chat_source chat; /* a conversation, where it has a path */
 } prompt_source;
 
 /* Special tokens in the prompt become their ids; BOS goes in front as the tokenizer's
- * add_bos_token says. Every refusal names the prompt. out: empty before; owned,
+ * add_bos_token says. A conversation is as its template writes it. Every refusal names the prompt. out: empty before; owned,
  * token_list_free. */
 mla_status prompt_encode(mla_context *context, const tokenizer *words,
                          const prompt_source *source, token_list *out, mla_error *err);

@@ -57,29 +57,33 @@ static size_t lower_bound(const added_set *set, size_t low, size_t high, size_t 
     return low;
 }
 
-/* The longest token that the text starts with, or NULL. */
-static const added_token *longest_at(const added_set *set, const char *text, size_t bytes)
+typedef struct search {
+    const char *text;
+    size_t bytes, start;
+    const unsigned char *marks;
+    const regex *word;
+    regex_matcher *matcher;
+} search;
+
+/* The longest token at `at`, or NULL. */
+static const added_token *longest_at(const added_set *set, const search *in, size_t at)
 {
     const added_token *longest = NULL;
+    bool is_marked = false;
     size_t low = 0;
     size_t high = set->num;
-    for (size_t depth = 0; depth < bytes && low < high; depth++) {
-        int byte = (unsigned char)text[depth];
+    for (size_t depth = 0; depth < in->bytes - at && low < high; depth++) {
+        int byte = (unsigned char)in->text[at + depth];
+        is_marked = is_marked || (in->marks && in->marks[at + depth]);
         low = lower_bound(set, low, high, depth, byte);
         high = lower_bound(set, low, high, depth, byte + 1);
         if (low < high && set->sorted[low]->num_bytes == depth + 1) {
-            longest = set->sorted[low++]; /* the shortest of a range sorts first */
+            const added_token *token = set->sorted[low++]; /* the shortest sorts first */
+            longest = is_marked && token->is_control ? longest : token;
         }
     }
     return longest;
 }
-
-typedef struct search {
-    const char *text;
-    size_t bytes, start;
-    const regex *word;
-    regex_matcher *matcher;
-} search;
 
 /* Whether text[at, at + length) is one character of a word. */
 static mla_status is_word(const search *in, size_t at, size_t length, bool *out,
@@ -131,13 +135,14 @@ static const added_token *token_at(const added_set *set, const search *in, size_
     if (!set->is_start[(unsigned char)in->text[at]]) {
         return NULL;
     }
-    return longest_at(set, in->text + at, in->bytes - at);
+    return longest_at(set, in, at);
 }
 
-mla_status added_find(const added_set *set, regex_matcher *matcher, const char *text,
-                      size_t bytes, size_t start, added_match *out, mla_error *err)
+mla_status added_find(const added_set *set, regex_matcher *matcher, const added_text *text,
+                      size_t start, added_match *out, mla_error *err)
 {
-    const search in = {text, bytes, start, set->word, matcher};
+    const search in = {text->text, text->bytes, start, text->marks, set->word, matcher};
+    size_t bytes = text->bytes;
     added_match match = {bytes, bytes, NULL};
     for (size_t at = start; at < bytes; at++) {
         const added_token *token = token_at(set, &in, at);

@@ -14,6 +14,7 @@ typedef struct added_token {
     bool is_single_word; /* not beside a letter, digit, mark or underscore */
     bool is_special;
     bool is_normalized; /* found in what the others leave, see added_find */
+    bool is_control;    /* not found in text that may not forge one */
 } added_token;
 
 /* Sorted by bytes, so that the tokens with a common start lie together. */
@@ -35,10 +36,17 @@ typedef struct added_match {
     const added_token *token;
 } added_match;
 
-/* The first match in text: [bytes] (valid UTF-8) that starts at `start` or later; the
- * longest of those that start there. It takes no space before `start`.
- * out->token NULL: there is none. */
-mla_status added_find(const added_set *set, regex_matcher *matcher, const char *text,
-                      size_t bytes, size_t start, added_match *out, mla_error *err);
+/* What to search: text: [bytes], valid UTF-8. marks: [bytes], 1 where no byte of a control
+ * token may be; NULL: nowhere. */
+typedef struct added_text {
+    const char *text;
+    size_t bytes;
+    const unsigned char *marks;
+} added_text;
+
+/* The first match that starts at `start` or later; the longest of those that start there. It
+ * takes no space before `start`. out->token NULL: there is none. */
+mla_status added_find(const added_set *set, regex_matcher *matcher, const added_text *text,
+                      size_t start, added_match *out, mla_error *err);
 
 #endif

@@ -13,6 +13,8 @@ enum { MIN_IDS = 64, MAX_TEXT_BYTES = 1 << 30 };
 typedef struct encoder {
     const tokenizer *t;
     token_list *out;
+    const char *text;           /* all of it */
+    const unsigned char *marks; /* of it, or NULL */
     regex_matcher matcher;
     bpe_scratch scratch;
 } encoder;
@@ -60,11 +62,26 @@ static mla_status append(token_list *list, int32_t id, mla_error *err)
     return MLA_OK;
 }
 
+/* With marked text, a piece that reads like a control token may not become it by way of the
+ * vocabulary either. */
+static bool may_be(const encoder *e, const char *text, int32_t id)
+{
+    const tokenizer *t = e->t;
+    unsigned char first = (unsigned char)text[0];
+    bool is_suspect = e->marks && (t->raw.is_start[first] || t->normalized.is_start[first]);
+    for (size_t i = 0; is_suspect && i < t->num_added; i++) {
+        if (t->added[i].id == id && t->added[i].is_control) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static mla_status encode_piece(encoder *e, const char *text, size_t bytes, mla_error *err)
 {
     const vocabulary *v = &e->t->vocabulary;
     int32_t whole = e->t->ignores_merges ? vocabulary_find(v, text, bytes) : -1;
-    if (whole >= 0) {
+    if (whole >= 0 && may_be(e, text, whole)) {
         return append(e->out, whole, err);
     }
     size_t num = 0;
@@ -109,9 +126,10 @@ static mla_status encode_plain(encoder *e, const char *text, size_t bytes, mla_e
 static mla_status find_added(encoder *e, const added_set *set, const char *text,
                              size_t bytes, encode_rest rest, mla_error *err)
 {
+    const added_text piece = {text, bytes, e->marks ? e->marks + (text - e->text) : NULL};
     for (size_t at = 0; at < bytes;) {
         added_match match;
-        MLAI_TRY(added_find(set, &e->matcher, text, bytes, at, &match, err));
+        MLAI_TRY(added_find(set, &e->matcher, &piece, at, &match, err));
         MLAI_TRY(rest(e, text + at, match.begin - at, err));
         if (match.token) {
             MLAI_TRY(append(e->out, match.token->id, err));
@@ -152,8 +170,19 @@ static mla_status encode(encoder *e, const char *text, size_t bytes, unsigned fl
 mla_status tokenizer_encode(const tokenizer *t, const char *text, size_t bytes,
                             unsigned flags, token_list *out, mla_error *err)
 {
+    return tokenizer_encode_marked(t, text, NULL, bytes, flags, out, err);
+}
+
+mla_status tokenizer_encode_marked(const tokenizer *t, const char *text,
+                                   const unsigned char *marks, size_t bytes, unsigned flags,
+                                   token_list *out, mla_error *err)
+{
     token_list list = {.context = t->context};
-    encoder e = {.t = t, .out = &list, .scratch = {.ledger = t->ledger}};
+    encoder e = {.t = t,
+                 .out = &list,
+                 .text = text,
+                 .marks = marks,
+                 .scratch = {.ledger = t->ledger}};
     MLAI_CHECK(bytes <= MAX_TEXT_BYTES, MLA_ERR_ARGUMENT,
                "the text has %zu bytes, and at most %d are read", bytes, MAX_TEXT_BYTES);
     size_t bad = utf8_first_bad(text, bytes);

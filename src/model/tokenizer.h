@@ -32,6 +32,14 @@ typedef enum tokenizer_flags {
 mla_status tokenizer_encode(const tokenizer *t, const char *text, size_t bytes,
                             unsigned flags, token_list *out, mla_error *err);
 
+/* The same, but no control token is found where any of its bytes is marked. marks: [bytes], 1:
+ * marked; NULL: none is. The text is otherwise one: where no control token is suppressed, the
+ * ids are those of tokenizer_encode. A control token is an added token, unless it is not
+ * special and is one character or white space only: such are ordinary text. */
+mla_status tokenizer_encode_marked(const tokenizer *t, const char *text,
+                                   const unsigned char *marks, size_t bytes, unsigned flags,
+                                   token_list *out, mla_error *err);
+
 bool tokenizer_adds_bos(const tokenizer *t);      /* add_bos_token */
 int32_t tokenizer_vocab_size(const tokenizer *t); /* largest id + 1 */
 int32_t tokenizer_bos(const tokenizer *t);        /* -1: none */

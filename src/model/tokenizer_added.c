@@ -3,6 +3,22 @@
 #include <string.h>
 
 #include "model/tokenizer_parts.h"
+#include "model/utf8.h"
+
+/* One character, or white space only: the vocabulary's way to write text, no marker of a
+ * conversation. */
+static bool is_ordinary(const char *text, size_t bytes)
+{
+    size_t length = 1;
+    bool is_space = true;
+    if (utf8_first_bad(text, bytes) == bytes) {
+        (void)utf8_read(text, &length);
+    }
+    for (size_t at = 0, n; at < bytes; at += n) {
+        is_space = is_space && utf8_is_white_space(utf8_read(text + at, &n));
+    }
+    return length == bytes || is_space;
+}
 
 static mla_status read_added(tokenizer *t, const json_document *doc, const json_t *entry,
                              added_token *out, mla_error *err)
@@ -22,7 +38,9 @@ static mla_status read_added(tokenizer *t, const json_document *doc, const json_
     MLAI_TRY(key_bool(doc, entry, "rstrip", &out->takes_right_space, err));
     MLAI_TRY(key_bool(doc, entry, "single_word", &out->is_single_word, err));
     MLAI_TRY(key_bool(doc, entry, "normalized", &out->is_normalized, err));
-    return key_bool(doc, entry, "special", &out->is_special, err);
+    MLAI_TRY(key_bool(doc, entry, "special", &out->is_special, err));
+    out->is_control = out->is_special || !is_ordinary(content, bytes);
+    return MLA_OK;
 }
 
 mla_status tokenizer_read_added(tokenizer *t, const json_document *doc, mla_error *err)
