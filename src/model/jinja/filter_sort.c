@@ -118,9 +118,20 @@ mla_status jinja_filter_dictsort(jinja_run *run, jinja_value input,
     MLAI_CHECK(by_value ||
                    (values[1].kind == JINJA_STR && jinja_text_is(values[1].as.text, "key")),
                MLA_ERR_ARGUMENT, "dictsort is by key or by value");
+    MLAI_CHECK(input.kind == JINJA_DICT, MLA_ERR_ARGUMENT, "a %s has no items",
+               jinja_kind_name(input.kind));
     MLAI_TRY(jinja_filter_items(run, input, &none, &pairs, err));
     sorting how = {jinja_is_true(values[2]), jinja_is_true(values[0]), jinja_int(by_value)};
     return sort_list(run, &how, pairs.as.list, out, err);
+}
+
+/* Python keeps what it has seen in a set. */
+static mla_status check_hashable(jinja_value key, mla_error *err)
+{
+    MLAI_CHECK(key.kind != JINJA_LIST && key.kind != JINJA_DICT && key.kind != JINJA_TUPLE,
+               MLA_ERR_UNSUPPORTED, "unique is not supported for a %s",
+               jinja_kind_name(key.kind));
+    return MLA_OK;
 }
 
 mla_status jinja_filter_unique(jinja_run *run, jinja_value input,
@@ -139,6 +150,7 @@ mla_status jinja_filter_unique(jinja_run *run, jinja_value input,
         jinja_value key;
         bool is_known = false;
         MLAI_TRY(key_of(run, &how, list->items[i], &key, err));
+        MLAI_TRY(check_hashable(key, err));
         MLAI_TRY(jinja_contains(run, (jinja_value){.kind = JINJA_LIST, .as.list = seen},
                                 key, &is_known, err));
         if (!is_known) {

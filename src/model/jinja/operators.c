@@ -189,6 +189,8 @@ mla_status jinja_combine(jinja_run *run, jinja_operator op, jinja_value a, jinja
     if (op == OPERATOR_CONCAT) {
         return concat(run, a, b, out, err);
     }
+    MLAI_CHECK(op != OPERATOR_MODULO || a.kind != JINJA_STR, MLA_ERR_UNSUPPORTED,
+               "formatting a text with %% is not supported");
     const jinja_value *undefined = a.kind == JINJA_UNDEFINED ? &a : &b;
     MLAI_CHECK(undefined->kind != JINJA_UNDEFINED, MLA_ERR_ARGUMENT,
                "'%.*s' is undefined, in %s", JINJA_SHOWN(undefined->as.text), names[op]);
@@ -205,8 +207,6 @@ mla_status jinja_combine(jinja_run *run, jinja_operator op, jinja_value a, jinja
     if (op == OPERATOR_MULTIPLY && is_whole(a) && is_sequence(b)) {
         return repeat(run, b, jinja_int_of(a), out, err);
     }
-    MLAI_CHECK(op != OPERATOR_MODULO || a.kind != JINJA_STR, MLA_ERR_UNSUPPORTED,
-               "formatting a text with %% is not supported");
     return MLAI_FAIL(MLA_ERR_ARGUMENT, "'%s' %s '%s' is not possible",
                      jinja_kind_name(a.kind), names[op], jinja_kind_name(b.kind));
 }

@@ -156,10 +156,10 @@ static mla_status ask_even(jinja_run *run, jinja_value value, jinja_value other,
 static mla_status ask_odd(jinja_run *run, jinja_value value, jinja_value other, bool *out,
                           mla_error *err)
 {
-    bool is_even = false;
-    MLAI_TRY(ask_even(run, value, other, &is_even, err));
-    *out = !is_even;
-    return MLA_OK;
+    jinja_value rest;
+    (void)other;
+    MLAI_TRY(jinja_combine(run, OPERATOR_MODULO, value, jinja_int(2), &rest, err));
+    return jinja_equal(run->memory, rest, jinja_int(1), out, err);
 }
 
 typedef struct test_row {
