@@ -55,7 +55,7 @@ static mla_status use_template(const chat_use *use, const chat_template *t,
 {
     const chat_options options = {.is_answered = true,
                                   .allows_control = use->source->allows_control};
-    if (use->ids) {
+    if (!use->text) {
         return chat_template_encode(t, use->words, fields, &options, use->ids, err);
     }
     jinja_rendering made;

@@ -1,4 +1,5 @@
 /* builder.c - marked text that grows. Marks are kept only once both kinds are there. */
+#include <assert.h>
 #include <string.h>
 
 #include "model/jinja/text.h"
@@ -54,6 +55,7 @@ mla_status jinja_builder_add(jinja_builder *to, jinja_text text, mla_error *err)
     bool is_marked = to->marks || text.marks || differs;
     MLAI_TRY(jinja_spend(to->memory, text.bytes, err));
     MLAI_TRY(reserve(to, text.bytes, is_marked, err));
+    assert(to->data && (to->marks || !is_marked));
     memcpy(to->data + to->bytes, text.data, text.bytes);
     if (is_marked && text.marks) {
         memcpy(to->marks + to->bytes, text.marks, text.bytes);

@@ -5,7 +5,7 @@
 mla_status jinja_eval_true(jinja_run *run, const jinja_node *node, bool *out,
                            mla_error *err)
 {
-    jinja_value value;
+    jinja_value value = jinja_none();
     MLAI_TRY(jinja_eval(run, node, &value, err));
     *out = jinja_is_true(value);
     return MLA_OK;
@@ -172,7 +172,7 @@ static mla_status eval(jinja_run *run, const jinja_node *node, jinja_value *out,
 mla_status jinja_eval(jinja_run *run, const jinja_node *node, jinja_value *out,
                       mla_error *err)
 {
-    jinja_value value;
+    jinja_value value = jinja_none();
     if (!node) {
         *out = jinja_undefined(JINJA_TEXT("the value of an if without else"));
         return MLA_OK;

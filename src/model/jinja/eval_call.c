@@ -73,7 +73,7 @@ mla_status jinja_bind(const jinja_arguments *given, const char *parameters,
 mla_status jinja_eval_filter(jinja_run *run, const jinja_node *node,
                              const jinja_value *input, jinja_value *out, mla_error *err)
 {
-    jinja_value value;
+    jinja_value value = jinja_none();
     jinja_arguments given;
     if (node->kind != NODE_FILTER) {
         return MLAI_FAIL(MLA_ERR_UNSUPPORTED, "a block goes through filters only");

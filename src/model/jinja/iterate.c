@@ -1,4 +1,4 @@
-/* iterate.c - going through a value, and asking whether it holds another. */
+/* iterate.c - going through a value. */
 #include "model/jinja/run.h"
 
 static mla_status characters(jinja_run *run, jinja_text text, const jinja_list **out,
@@ -50,28 +50,4 @@ mla_status jinja_iterate(jinja_run *run, jinja_value value, const jinja_list **o
     MLAI_CHECK(value.kind == JINJA_UNDEFINED, MLA_ERR_ARGUMENT,
                "a %s has nothing to go through", jinja_kind_name(value.kind));
     return list_of(run, NULL, 0, out, err);
-}
-
-mla_status jinja_contains(jinja_run *run, jinja_value whole, jinja_value part, bool *out,
-                          mla_error *err)
-{
-    const jinja_list *list;
-    if (whole.kind == JINJA_DICT) {
-        MLAI_TRY(jinja_spend(run->memory, whole.as.dict->num, err));
-        *out = jinja_dict_get(whole.as.dict, part) != NULL;
-        return MLA_OK;
-    }
-    if (whole.kind == JINJA_STR) {
-        MLAI_CHECK(part.kind == JINJA_STR, MLA_ERR_ARGUMENT,
-                   "a %s cannot be looked for in a text", jinja_kind_name(part.kind));
-        MLAI_TRY(jinja_spend(run->memory, whole.as.text.bytes, err));
-        *out = jinja_text_find(whole.as.text, part.as.text, 0) != SIZE_MAX;
-        return MLA_OK;
-    }
-    *out = false;
-    MLAI_TRY(jinja_iterate(run, whole, &list, err));
-    for (size_t i = 0; i < list->num && !*out; i++) {
-        MLAI_TRY(jinja_equal(run->memory, list->items[i], part, out, err));
-    }
-    return MLA_OK;
 }

@@ -17,7 +17,7 @@ static bool is_name(char c)
 
 static char char_at(const jinja_lexer *lexer, size_t at)
 {
-    return at < lexer->source.bytes ? lexer->source.data[at] : '\0';
+    return (char)(at < lexer->source.bytes ? lexer->source.data[at] : '\0');
 }
 
 mla_status jinja_lexer_begin(jinja_memory *memory, jinja_text source, jinja_lexer *out,
@@ -29,7 +29,7 @@ mla_status jinja_lexer_begin(jinja_memory *memory, jinja_text source, jinja_lexe
     char *to = copied;
     for (size_t i = 0; i < source.bytes; i++) {
         bool is_return = source.data[i] == '\r';
-        to[num++] = is_return ? '\n' : source.data[i];
+        to[num++] = (char)(is_return ? '\n' : source.data[i]);
         i += is_return && i + 1 < source.bytes && source.data[i + 1] == '\n';
     }
     num -= num > 0 && to[num - 1] == '\n';
@@ -98,7 +98,7 @@ static mla_status balance(jinja_lexer *lexer, char c, mla_error *err)
         MLAI_CHECK(lexer->num_open < (int32_t)sizeof lexer->open, MLA_ERR_UNSUPPORTED,
                    "line %d: '%c' is open more than %zu deep", lexer->line, c,
                    sizeof lexer->open);
-        lexer->open[lexer->num_open++] = c == '(' ? ')' : (char)(c + 2);
+        lexer->open[lexer->num_open++] = (char)(c == '(' ? ')' : c + 2);
     } else if (c == ')' || c == ']' || c == '}') {
         MLAI_CHECK(lexer->num_open > 0 && lexer->open[lexer->num_open - 1] == c,
                    MLA_ERR_CORRUPT, "line %d: unexpected '%c'", lexer->line, c);

@@ -16,7 +16,7 @@ void jinja_lexer_move(jinja_lexer *lexer, size_t end)
 
 static char char_at(const jinja_lexer *lexer, size_t at)
 {
-    return at < lexer->source.bytes ? lexer->source.data[at] : '\0';
+    return (char)(at < lexer->source.bytes ? lexer->source.data[at] : '\0');
 }
 
 static size_t spaces_end(const jinja_lexer *lexer, size_t at)

@@ -1,4 +1,6 @@
 /* parse_postfix.c - what stands behind a value: .name, [index], (call), | filter, is test. */
+#include <assert.h>
+
 #include "model/jinja/filters.h"
 #include "model/jinja/parser.h"
 
@@ -65,6 +67,7 @@ static mla_status refuse_callee(const jinja_parser *parser, const jinja_node *ca
 static mla_status parse_call(jinja_parser *parser, jinja_node **node, mla_error *err)
 {
     jinja_node *call = NULL;
+    assert(*node);
     MLAI_TRY(refuse_callee(parser, *node, err));
     MLAI_TRY(jinja_node_make(parser, NODE_CALL, &call, err));
     call->a = *node;
