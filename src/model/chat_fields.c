@@ -50,18 +50,18 @@ static mla_status flatten_message(json_t *messages, size_t i, mla_error *err)
     }
     MLAI_TRY(join_parts(content, i, &text, err));
     json_t *copied = json_copy(message);
-    if (json_object_set_new(copied, "content", text) != 0 ||
-        json_array_set_new(messages, i, copied) != 0) {
+    if (json_object_set_new(copied, "content", text) != 0) {
+        json_decref(copied);
         return no_memory(err);
     }
-    return MLA_OK;
+    return json_array_set_new(messages, i, copied) == 0 ? MLA_OK : no_memory(err);
 }
 
 mla_status chat_fields_flatten(const json_t *fields, json_t **out, mla_error *err)
 {
     json_t *plain = json_copy((json_t *)(uintptr_t)fields); /* which it only reads */
     json_t *messages = json_copy(json_object_get(fields, "messages"));
-    if (!plain || json_object_set_new(plain, "messages", messages) != 0) {
+    if (json_object_set_new(plain, "messages", messages) != 0) { /* plain may be NULL */
         json_decref(plain);
         return no_memory(err);
     }
@@ -71,6 +71,10 @@ mla_status chat_fields_flatten(const json_t *fields, json_t **out, mla_error *er
             json_decref(plain);
             return status;
         }
+    }
+    if (json_scope_has_failed()) { /* a copy may lack what there was no memory for */
+        json_decref(plain);
+        return no_memory(err);
     }
     *out = plain;
     return MLA_OK;

@@ -19,7 +19,8 @@ static json_t *defaults_of(const chat_template *t, bool is_answered)
     json_t *own = json_deep_copy(t->own);
     if (!own || json_object_set_new(own, "tools", json_null()) != 0 ||
         json_object_set_new(own, "documents", json_null()) != 0 ||
-        json_object_set_new(own, "add_generation_prompt", json_boolean(is_answered)) != 0) {
+        json_object_set_new(own, "add_generation_prompt", json_boolean(is_answered)) != 0 ||
+        json_scope_has_failed()) {
         json_decref(own);
         return NULL;
     }

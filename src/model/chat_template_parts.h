@@ -11,7 +11,8 @@ struct chat_template {
     jinja_template *with_tools; /* NULL: the usual one */
 };
 
-/* A copy of the fields in which content that is a list of text parts is one text. */
+/* A copy of the fields in which content that is a list of text parts is one text. In a
+ * json_scope. */
 mla_status chat_fields_flatten(const json_t *fields, json_t **out, mla_error *err);
 
 #endif

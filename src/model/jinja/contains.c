@@ -6,6 +6,8 @@ mla_status jinja_contains(jinja_run *run, jinja_value whole, jinja_value part, b
 {
     const jinja_list *list;
     if (whole.kind == JINJA_DICT) {
+        MLAI_CHECK(part.kind != JINJA_LIST && part.kind != JINJA_DICT, MLA_ERR_ARGUMENT,
+                   "a %s is no key of a dict", jinja_kind_name(part.kind));
         MLAI_TRY(jinja_spend(run->memory, whole.as.dict->num, err));
         *out = jinja_dict_get(whole.as.dict, part) != NULL;
         return MLA_OK;
