@@ -56,8 +56,9 @@ int main(void)
     while (fgets(line, sizeof line, stdin)) {
         json_t *job = json_loads(line, JSON_ALLOW_NUL, NULL);
         json_t *answer = render(&books, job);
-        char *text = json_dumps(answer, JSON_COMPACT);
-        puts(text ? text : "{}");
+        if (json_dumpf(answer, stdout, JSON_COMPACT) != 0 || putchar('\n') == EOF) {
+            return 2;
+        }
         json_decref(answer);
         json_decref(job);
     }
