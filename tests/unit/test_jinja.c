@@ -2,6 +2,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -291,10 +292,26 @@ static void what_does_not_end_meets_a_limit(void **state)
             fail_msg("%s: %s", rows[i].source, got->err.message);
         }
     }
-    static char deep[4096];
-    memset(deep, '(', 1000);
-    memcpy(deep, "{{", 2);
-    assert_string_not_equal(jinja_result_of(deep, NULL, NULL)->err.message, "");
+}
+
+static void source_that_nests_too_deep_is_refused(void **state)
+{
+    (void)state;
+    static const char *const pieces[] = {"(",         "[", "not ", "-", "x if x else ",
+                                         "{% if x %}"};
+    for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
+        static char source[16384];
+        size_t at = 0;
+        if (pieces[i][0] != '{') {
+            at += (size_t)snprintf(source, sizeof source, "{{ ");
+        }
+        for (int j = 0; j < 1000; j++) {
+            at += (size_t)snprintf(source + at, sizeof source - at, "%s", pieces[i]);
+        }
+        const jinja_result *got = jinja_result_of(source, NULL, NULL);
+        assert_int_equal(got->status, MLA_ERR_UNSUPPORTED);
+        assert_non_null(strstr(got->err.message, "deep"));
+    }
 }
 
 /* Each byte of a text: t is the template's, i the input's. */
@@ -354,6 +371,7 @@ int main(void)
         cmocka_unit_test(tests_ask_as_in_jinja),
         cmocka_unit_test(what_is_wrong_is_refused_with_its_line_and_word),
         cmocka_unit_test(what_does_not_end_meets_a_limit),
+        cmocka_unit_test(source_that_nests_too_deep_is_refused),
         cmocka_unit_test(every_byte_keeps_the_mark_of_where_it_came_from),
         cmocka_unit_test(the_clock_can_be_told),
     };
