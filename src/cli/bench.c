@@ -23,12 +23,12 @@ enum {
 };
 
 static const struct argp_option options[] = {
-    {"rounds", KEY_ROUNDS, "N", 0, "times that all rows take turns (default 40)", 0},
+    {"rounds", KEY_ROUNDS, "N", 0,
+     "of the CPU: times that all rows take turns (default 40)", 0},
     {"isa", KEY_ISA, ISA_OPTION_WORDS, 0, ISA_OPTION_HELP, 0},
     {"plan", KEY_PLAN, "LINE", 0,
-     "of attention: a plan's own line instead of the built-in shapes, filled to its caps "
-     "and "
-     "checked against a double-precision reference before it is timed; again for more",
+     "of attention: a plan's own line instead of the built-in shapes, filled to its caps, "
+     "checked against a double-precision reference and timed; again for more",
      0},
     {"device", KEY_DEVICE, DEVICE_OPTION_WORDS, 0,
      "of attention: where (default: that of the plans, else cpu)", 0},
@@ -87,8 +87,8 @@ static error_t check_cuda(const bench_options *out)
         (void)complain_misuse("--%s is for --device cuda", out->shape ? "shape" : "cache");
         return EINVAL;
     }
-    if (is_cuda && out->isa_mask) {
-        (void)complain_misuse("--isa is for the CPU");
+    if (is_cuda && (out->isa_mask || out->num_rounds)) {
+        (void)complain_misuse("--%s is for the CPU", out->isa_mask ? "isa" : "rounds");
         return EINVAL;
     }
     return 0;
@@ -106,6 +106,7 @@ static error_t check_plans(bench_options *out)
     if (error) {
         return error;
     }
+    out->num_rounds = out->num_rounds ? out->num_rounds : DEFAULT_ROUNDS;
     for (int32_t i = 0; i < out->num_plans && out->backend == MLA_BACKEND_CPU; i++) {
         uint32_t isa = out->plans[i].isa;
         uint32_t mask = isa ? isa | MLA_ISA_C : out->isa_mask;
@@ -174,7 +175,9 @@ static const struct argp bench_argp = {
     .parser = parse,
     .args_doc = "attention\nmodel [MODEL]",
     .doc = "Times the attention kernels, or prefill and decode of a model (default: "
-           "models/demo). Every number is the best of all rounds.",
+           "models/demo). Every number is the best of all rounds; on CUDA, the median of "
+           "graph "
+           "replays.",
     .children = children,
 };
 
@@ -212,8 +215,7 @@ static mla_status measure(mla_context *context, const bench_options *wanted,
 int command_bench(int argc, char **argv)
 {
     static bench_report report;
-    static bench_options wanted = {.model = MODEL_OPTIONS_DEFAULT,
-                                   .num_rounds = DEFAULT_ROUNDS};
+    static bench_options wanted = {.model = MODEL_OPTIONS_DEFAULT};
     if (!arguments_parse(&bench_argp, argc, argv, &wanted)) {
         return COMMAND_MISUSED;
     }

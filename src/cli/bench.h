@@ -14,7 +14,7 @@ enum { BENCH_MAX_ROWS = 128 };
 typedef struct bench_options {
     const char *what;    /* "attention" or "model" */
     model_options model; /* dir: NULL for the demo */
-    int32_t num_rounds;
+    int32_t num_rounds;  /* of the CPU */
     mla_backend backend;
     const char *shape;     /* part of the names of CUDA's shapes to time; NULL: all */
     const char *cache_dir; /* of compiled kernels; NULL: none */

@@ -58,6 +58,8 @@ class Bench(program.ProgramTest):
         self.refuse("bench", "model", "--device", "cuda", status=2, words=["cuda"])
         self.refuse("bench", "attention", "--device", "tpu", status=2, words=["tpu"])
         self.refuse("bench", "attention", "--device", "cuda", "--isa", "c", status=2, words=["--isa"])
+        self.refuse("bench", "attention", "--device", "cuda", "--rounds", 3, status=2,
+                    words=["--rounds"])
         line = "cuda:sm90a decode h16 d128+64 p16 bf16 q:bf16 o:bf16 b2 q2 r1 t5 n9 ctx70 causal x0.07"
         self.refuse("bench", "attention", "--device", "cpu", "--plan", line, status=2,
                     words=["another device"])
