@@ -36,7 +36,7 @@ typedef struct bench_row {
     int32_t heads, rows, requests; /* rows: query rows a request */
     int64_t context;
     mla_kv_format kv_format;
-    int64_t best_ns; /* the fastest of all rounds; on CUDA the median of all replays */
+    int64_t time_ns; /* the fastest of all rounds; on CUDA the median of all replays */
     double flops, bytes;
     double tokens; /* new tokens of one call; 0: the row has no tokens_per_s */
     char plan[MLAI_PLAN_LINE_BYTES]; /* the plan's line; "" for a model */

@@ -81,7 +81,7 @@ static void add_row(const bench_batch *batch, const char *name, double us,
 {
     bench_row row = bench_row_of(batch, name);
     row.bytes += (double)batch->call.query.bytes + (double)batch->call.output.bytes;
-    row.best_ns = (int64_t)(us / US_PER_NS);
+    row.time_ns = (int64_t)(us / US_PER_NS);
     report->rows[report->num_rows++] = row;
 }
 

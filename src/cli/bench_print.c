@@ -11,12 +11,12 @@
 
 static double gflops_of(const bench_row *row)
 {
-    return row->flops / (double)row->best_ns;
+    return row->flops / (double)row->time_ns;
 }
 
 static double gbps_of(const bench_row *row)
 {
-    return row->bytes / (double)row->best_ns;
+    return row->bytes / (double)row->time_ns;
 }
 
 static double share_of(const bench_report *report, const bench_row *row)
@@ -26,7 +26,7 @@ static double share_of(const bench_report *report, const bench_row *row)
 
 static double tokens_per_s_of(const bench_row *row)
 {
-    return row->tokens * NS_PER_S / (double)row->best_ns;
+    return row->tokens * NS_PER_S / (double)row->time_ns;
 }
 
 static json_t *row_of(const bench_report *report, const bench_row *row)
@@ -35,7 +35,7 @@ static json_t *row_of(const bench_report *report, const bench_row *row)
         "{s:s, s:i, s:i, s:i, s:I, s:s, s:o, s:o, s:o, s:o}", "name", row->name, "heads",
         row->heads, "rows", row->rows, "requests", row->requests, "context",
         (json_int_t)row->context, "kv_format", mlai_kv_format_name(row->kv_format), "us",
-        json_output_rounded((double)row->best_ns / NS_PER_US), "gflops",
+        json_output_rounded((double)row->time_ns / NS_PER_US), "gflops",
         json_output_rounded(gflops_of(row)), "gbps", json_output_rounded(gbps_of(row)),
         "share", json_output_rounded(share_of(report, row)));
     if (row->tokens > 0 &&
@@ -88,7 +88,7 @@ static void print_row(const bench_report *report, const bench_row *row)
     (void)printf("%-8s %5d %5d %8d %7lld %-9s %10.1f %8.1f %7.2f %6.1f%%", row->name,
                  (int)row->heads, (int)row->rows, (int)row->requests,
                  (long long)row->context, mlai_kv_format_name(row->kv_format),
-                 (double)row->best_ns / NS_PER_US, gflops_of(row), gbps_of(row),
+                 (double)row->time_ns / NS_PER_US, gflops_of(row), gbps_of(row),
                  100 * share_of(report, row));
     if (row->tokens > 0) {
         (void)printf(" %10.1f", tokens_per_s_of(row));

@@ -12,7 +12,7 @@
 
 static double us_of(const bench_row *row)
 {
-    return (double)row->best_ns / NS_PER_US;
+    return (double)row->time_ns / NS_PER_US;
 }
 
 double bench_roof_us(const bench_report *report, const bench_row *row)

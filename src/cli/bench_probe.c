@@ -71,7 +71,7 @@ void bench_probe_measure(const bench_probe *probe, bench_limits *limits)
 
 void bench_keep_best(bench_row *row, int64_t ns)
 {
-    if (row->best_ns == 0 || ns < row->best_ns) {
-        row->best_ns = ns > 0 ? ns : 1;
+    if (row->time_ns == 0 || ns < row->time_ns) {
+        row->time_ns = ns > 0 ? ns : 1;
     }
 }
