@@ -1,6 +1,6 @@
-/* rig.h - a plan with its buffers, driven through the public API only, on a CPU or a GPU. Keys and queries
- * follow from a request's seed and the position alone, so that one request can be computed
- * alone, among neighbours, in other pages or in other chunks and be compared to the bit.
+/* rig.h - a plan with its buffers, driven through the public API only, on a CPU or a GPU. Keys
+ * and queries follow from a request's seed and the position alone, so that one request can be
+ * computed alone, among neighbours, in other pages or in other chunks and be compared to the bit.
  * Everything that must not be read holds NaN or nonsense; so do workspace and outputs. */
 #ifndef TEST_RIG_H
 #define TEST_RIG_H
