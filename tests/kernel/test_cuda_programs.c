@@ -14,7 +14,12 @@
 #include "attention/cuda/programs.h"
 #include "support/levels.h"
 
-enum { MAX_SHARED = 99 * 1024 };
+enum { MAX_SHARED = 99 * 1024, SHORT = 4096, LONG = 131072 };
+
+/* So that each tile class is there. */
+static const struct {
+    int32_t heads, tokens;
+} plans[] = {{16, SHORT}, {128, SHORT}, {128, LONG}};
 
 typedef struct nvrtc {
     void *library;
@@ -107,8 +112,10 @@ static void check_program(const mlai_cuda_shape *shape, mlai_cuda_program progra
     free(log);
 }
 
+/* Of plans for requests of up to `tokens`. */
 static mlai_cuda_shape shape_of(int32_t latent_dim, int32_t rope_dim, mla_kv_format format,
-                                int32_t num_heads, const mlai_cuda_device *device)
+                                int32_t num_heads, int32_t tokens,
+                                const mlai_cuda_device *device)
 {
     mla_caps caps = {
         .struct_size = sizeof caps,
@@ -125,8 +132,8 @@ static mlai_cuda_shape shape_of(int32_t latent_dim, int32_t rope_dim, mla_kv_for
         .max_requests = 4,
         .max_query_rows = 4,
         .max_rows_per_request = 1,
-        .table_width = 64,
-        .max_context_tokens = 4096,
+        .table_width = tokens / 64,
+        .max_context_tokens = tokens,
         .num_pages = 256,
     };
     mlai_geometry geometry;
@@ -141,17 +148,18 @@ static void check_geometry(int32_t latent_dim, int32_t rope_dim,
 {
     mlai_cuda_architecture architecture = mlai_cuda_architecture_of(device);
     for (int format = MLA_KV_BF16; format <= MLA_KV_FP8_G128; format++) {
-        for (int32_t heads = 16; heads <= 128; heads *= 8) {
-            mlai_cuda_shape shape =
-                shape_of(latent_dim, rope_dim, (mla_kv_format)format, heads, device);
-            assert_true(shape.shared_bytes <= MAX_SHARED);
+        for (size_t i = 0; i < sizeof plans / sizeof plans[0]; i++) {
+            mlai_cuda_shape shape = shape_of(latent_dim, rope_dim, (mla_kv_format)format,
+                                             plans[i].heads, plans[i].tokens, device);
+            assert_true(shape.shared_bytes <= device->shared_block_bytes);
+            assert_true(shape.shared_bytes <= MAX_SHARED || shape.tile_rows == 64);
             check_program(&shape, shape.attend, architecture.text);
-            if (heads == 16) {
+            if (i == 0) {
                 check_program(&shape, shape.append, architecture.text);
             }
         }
     }
-    mlai_cuda_shape shape = shape_of(latent_dim, rope_dim, MLA_KV_BF16, 16, device);
+    mlai_cuda_shape shape = shape_of(latent_dim, rope_dim, MLA_KV_BF16, 16, SHORT, device);
     check_program(&shape, MLAI_CUDA_MERGE, architecture.text);
 }
 

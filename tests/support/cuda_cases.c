@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+enum { LONG_TOKENS = 98304 };
 #define NUM(a)     ((int64_t)(sizeof(a) / sizeof(a)[0]))
 #define PICK(r, a) ((a)[rng_between(r, 0, NUM(a) - 1)])
 
@@ -41,11 +42,27 @@ static void draw_caps(mla_caps *caps, rng *r)
     }
 }
 
+/* What has tiles of 64 query rows where a device has room for them. */
+static void make_wide(mla_caps *caps, rng *r)
+{
+    caps->latent_dim = dims[0][0];
+    caps->rope_dim = dims[0][1];
+    caps->kv_format = rng_between(r, 0, 1) ? MLA_KV_BF16 : MLA_KV_FP8;
+    caps->num_heads = (int32_t)rng_between(r, 33, 100);
+    caps->page_tokens = rng_between(r, 0, 1) ? 64 : 48;
+    caps->page_stride_bytes = 0;
+    caps->window = 0;
+    caps->table_width = LONG_TOKENS / caps->page_tokens;
+}
+
 static rng draw_case(attend_case *c, uint64_t seed, int index)
 {
     rng r = rng_of_seed(seed * 1000003U + (uint64_t)index);
     *c = (attend_case){0};
     draw_caps(&c->caps, &r);
+    if (index % 4 == 1) {
+        make_wide(&c->caps, &r);
+    }
     c->num_requests = (int32_t)rng_between(&r, 1, ATTEND_MAX_REQUESTS);
     c->has_bad_pages = rng_between(&r, 0, 3) == 0;
     c->logit_deviation = rng_between(&r, 0, 3) == 0 ? 40 : 0;

@@ -5,6 +5,8 @@
 
 constexpr int LANES_PER_ROW = THREADS / TILE_ROWS; /* in softmax */
 constexpr int TOKENS_PER_LANE = TILE_TOKENS / LANES_PER_ROW;
+/* Neighbouring tokens of a lane; its runs are those of all lanes of the row apart. */
+constexpr int TOKEN_RUN = TOKENS_PER_LANE < 4 ? TOKENS_PER_LANE : 4;
 /* f16 weights are this many times theirs, so that small ones are not subnormal. */
 constexpr float WEIGHT_UNIT = KV_FORMAT == FORMAT_FP8 ? 16384 : 1;
 constexpr float LN_2 = 0.693147180559945f;
@@ -20,8 +22,9 @@ DEVICE int tiles_of(const params &p, int num_rows)
     return (int)(((s64)num_rows * p.num_heads + TILE_ROWS - 1) / TILE_ROWS);
 }
 
-/* Items of the requests [first, first + WINDOW), summed up to each of them. */
-DEVICE void scan_requests(const params &p, int first)
+/* Items of the requests [first, first + WINDOW), summed up to each of them; `before` come
+ * before those. */
+DEVICE void scan_requests(const params &p, int first, unsigned before)
 {
     shared_state &state = state_of();
     int request = first + (int)threadIdx.x;
@@ -46,12 +49,15 @@ DEVICE void scan_requests(const params &p, int first)
     }
     if (threadIdx.x == 0) {
         state.items_before[0] = 0;
+        state.window = first;
+        state.before_window = before;
     }
     __syncthreads();
 }
 
 DEVICE void fill_work(const params &p, work &w, int request, unsigned item)
 {
+    w.num_before += (unsigned)w.keys.num; /* of the item before this */
     w.request = view_of(p, request);
     unsigned tiles = (unsigned)tiles_of(p, w.request.num_rows);
     s64 packed = (s64)(item % tiles) * TILE_ROWS;
@@ -72,14 +78,16 @@ DEVICE void fill_work(const params &p, work &w, int request, unsigned item)
         keys.begin < keys.end ? divide_up(keys.end - w.keys.begin, TILE_TOKENS) : 0;
 }
 
-/* Item `index` of the window that begins at request `first`: its thread fills it in. */
-DEVICE const work &find_work(const params &p, int first, unsigned index)
+/* An item of a request in the window: the request's thread fills it in. */
+DEVICE const work &find_work(const params &p, unsigned item)
 {
     shared_state &state = state_of();
+    unsigned index = item - state.before_window;
     if (threadIdx.x < WINDOW && state.items_before[threadIdx.x] <= index &&
         index < state.items_before[threadIdx.x + 1]) {
         unsigned before = state.items_before[threadIdx.x];
-        fill_work(p, state.item, first + (int)threadIdx.x, index - before);
+        fill_work(p, state.item, state.window + (int)threadIdx.x, index - before);
+        state.item.item = item;
     }
     __syncthreads();
     return state.item;
@@ -108,35 +116,62 @@ DEVICE void note_seen(const params &p, const work &w)
     }
 }
 
+DEVICE int token_of_run(int run)
+{
+    return (run * LANES_PER_ROW + thread_now() % LANES_PER_ROW) * TOKEN_RUN;
+}
+
 /* The scores of a thread's tokens, in units of log 2; -inf where the row does not see one. */
 DEVICE void read_scores(float (&score)[TOKENS_PER_LANE], const key_tiles &keys, int tile,
-                        int stage, int within, int first)
+                        int stage, int within)
 {
-    const float *from = scores_of(0) + within * SCORE_STRIDE + first;
-    const u8 *is_valid = state_of().is_valid[stage] + first;
     key_range seen = state_of().seen[within];
-    u32 key = (u32)keys.begin + (u32)tile * TILE_TOKENS + first - (u32)seen.begin;
     u32 num_seen = (u32)max(min(seen.end, keys.end) - seen.begin, 0);
     float scale = state_of().score_scale;
-    float sum[TOKENS_PER_LANE] = {};
 #pragma unroll
-    for (int group = 0; group < DIM_GROUPS; group++) {
-        add_floats(sum, from + group * TILE_ROWS * SCORE_STRIDE);
-    }
+    for (int run = 0; run < TOKENS_PER_LANE / TOKEN_RUN; run++) {
+        int first = token_of_run(run);
+        const float *from = scores_of(0) + score_at(within, first);
+        const u8 *is_valid = state_of().is_valid[stage] + first;
+        u32 key = (u32)keys.begin + (u32)tile * TILE_TOKENS + first - (u32)seen.begin;
+        float sum[TOKEN_RUN] = {};
 #pragma unroll
-    for (int i = 0; i < TOKENS_PER_LANE; i++) {
-        bool is_seen = key + i < num_seen && is_valid[i];
-        score[i] = is_seen ? sum[i] * scale : minus_infinity();
+        for (int group = 0; group < DIM_GROUPS; group++) {
+            add_floats(sum, from + group * TILE_ROWS * SCORE_STRIDE);
+        }
+#pragma unroll
+        for (int i = 0; i < TOKEN_RUN; i++) {
+            bool is_seen = key + i < num_seen && is_valid[i];
+            score[run * TOKEN_RUN + i] = is_seen ? sum[i] * scale : minus_infinity();
+        }
     }
 }
 
-DEVICE void write_weight(int within, int token, float weight)
+DEVICE u32 weight_pair(float low, float high)
 {
+    return IS_BF16 ? bf16x2(low, high) : f16x2(low * WEIGHT_UNIT, high * WEIGHT_UNIT);
+}
+
+/* A run of weights, as wide as it is. */
+DEVICE void write_weights(int within, int first, const float *weight)
+{
+    int at = within * WEIGHT_STRIDE + first;
     if constexpr (IS_G128) {
-        ((float *)weights_of())[within * SCORE_STRIDE + token] = weight;
+        float *to = (float *)weights_of() + at;
+#pragma unroll
+        for (int i = 0; i < TOKEN_RUN; i++) {
+            to[i] = weight[i];
+        }
     } else {
-        u32 pair = IS_BF16 ? bf16x2(weight, 0) : f16x2(weight * WEIGHT_UNIT, 0);
-        ((u16 *)weights_of())[within * SCORE_STRIDE + token] = (u16)pair;
+        u16 *to = (u16 *)weights_of() + at;
+        if constexpr (TOKEN_RUN == 4) {
+            *(uint2 *)to = make_uint2(weight_pair(weight[0], weight[1]),
+                                      weight_pair(weight[2], weight[3]));
+        } else if constexpr (TOKEN_RUN == 2) {
+            *(u32 *)to = weight_pair(weight[0], weight[1]);
+        } else {
+            *to = (u16)weight_pair(weight[0], 0);
+        }
     }
 }
 
@@ -144,10 +179,9 @@ DEVICE void write_weight(int within, int token, float weight)
 DEVICE void softmax_tile(softmax_row &row, const key_tiles &keys, int tile, int stage)
 {
     int within = thread_now() / LANES_PER_ROW;
-    int first = thread_now() % LANES_PER_ROW * TOKENS_PER_LANE;
     float score[TOKENS_PER_LANE];
     float most = row.most;
-    read_scores(score, keys, tile, stage, within, first);
+    read_scores(score, keys, tile, stage, within);
 #pragma unroll
     for (int i = 0; i < TOKENS_PER_LANE; i++) {
         most = fmaxf(most, score[i]);
@@ -161,9 +195,12 @@ DEVICE void softmax_tile(softmax_row &row, const key_tiles &keys, int tile, int 
     row.total *= shrink;
 #pragma unroll
     for (int i = 0; i < TOKENS_PER_LANE; i++) {
-        float weight = exp2_fast(score[i] - base);
-        row.total += weight;
-        write_weight(within, first + i, weight);
+        score[i] = exp2_fast(score[i] - base);
+        row.total += score[i];
+    }
+#pragma unroll
+    for (int run = 0; run < TOKENS_PER_LANE / TOKEN_RUN; run++) {
+        write_weights(within, token_of_run(run), score + run * TOKEN_RUN);
     }
     row.most = most;
     if (threadIdx.x % LANES_PER_ROW == 0) {
@@ -269,65 +306,79 @@ DEVICE void write_output(const params &p, const work &w, const output_part &out,
 
 /* Where arithmetic decides, scores do not queue behind copies. */
 #if __CUDA_ARCH__ >= 900
-constexpr bool IS_COPY_LATE = IS_G128 && ROW_TILES > 1;
+constexpr bool IS_COPY_LATE = IS_G128 && ROW_TILES == 2;
 #else
 constexpr bool IS_COPY_LATE = false;
 #endif
 
-/* Starts the copy of the tile that the free stage is for. Returns the page of the next. */
-DEVICE int copy_ahead(const params &p, const key_tiles &keys, int tile, int stage, int page)
+/* A tile of an item by its number among all that the block has: the wide class counts them,
+ * because its barriers do. */
+DEVICE unsigned number_of_tile(const work &w, int tile)
 {
-    int ahead = tile + NUM_STAGES - 1;
-    if (ahead < keys.num) {
-        copy_tile(p, keys, ahead, stage, page);
-        page = page_of_thread(p, keys, ahead + 1);
+    return (IS_WIDE ? w.num_before : 0) + (unsigned)tile;
+}
+
+/* Starts the copy of a tile to its stage, which is free. page: its; then that of the next. */
+DEVICE void start_tile(const params &p, const work &w, int tile, int &page)
+{
+    if (tile < w.keys.num) {
+        copy_tile(p, w.keys, tile, stage_of_tile(number_of_tile(w, tile)), page);
+        page = page_of_thread(p, w.keys, tile + 1);
     }
     copy_commit();
-    return page;
 }
 
 /* Copies run NUM_STAGES - 1 tiles ahead; a tile's stage is free once the block has passed the
- * barrier of the next one. */
+ * barrier of the next one. Threads ask again who they are: registers are dear. */
 DEVICE void attend_work(const params &p, const work &w)
 {
-    int warp = (int)threadIdx.x / WARP;
-    int lane = (int)threadIdx.x % WARP;
+    constexpr int AHEAD = NUM_STAGES - 1;
     int page = page_of_thread(p, w.keys, 0);
-#pragma unroll
-    for (int tile = 0; tile < NUM_STAGES - 1; tile++) {
-        if (tile < w.keys.num) {
-            copy_tile(p, w.keys, tile, tile, page);
-        }
-        copy_commit();
-        page = page_of_thread(p, w.keys, tile + 1);
+#pragma unroll 1
+    for (int tile = 0; tile < AHEAD; tile++) {
+        start_tile(p, w, tile, page);
     }
-    int stage = 0; /* of the tile */
-    int free_stage = NUM_STAGES - 1;
     query_part query;
-    load_query(p, w.first, w.num_packed, warp, lane, query);
+    load_query(p, w.first, w.num_packed, thread_now() / WARP, thread_now() % WARP, query);
     output_part out = {};
     softmax_row row = {minus_infinity(), 0};
     note_seen(p, w);
     for (int tile = 0; tile < w.keys.num; tile++) {
-        copy_wait<NUM_STAGES - 2>();
+        wait_for_tile(number_of_tile(w, tile));
         __syncthreads();
         if (!IS_COPY_LATE) {
-            page = copy_ahead(p, w.keys, tile, free_stage, page);
+            start_tile(p, w, tile + AHEAD, page);
         }
-        score_tile(query, stage, warp, lane);
+        int stage = stage_of_tile(number_of_tile(w, tile));
+        score_tile(query, stage, thread_now() / WARP, thread_now() % WARP);
         if (IS_COPY_LATE) {
-            page = copy_ahead(p, w.keys, tile, free_stage, page);
+            start_tile(p, w, tile + AHEAD, page);
         }
         __syncthreads();
         softmax_tile(row, w.keys, tile, stage);
         __syncthreads();
-        add_values(out, stage, warp, lane);
-        free_stage = stage;
-        stage = stage + 1 == NUM_STAGES ? 0 : stage + 1;
+        add_values(out, stage, thread_now() / WARP, thread_now() % WARP);
     }
     finish_softmax(p, w, row);
     __syncthreads();
-    write_output(p, w, out, warp, lane);
+    write_output(p, w, out, thread_now() / WARP, thread_now() % WARP);
+}
+
+/* The window of the item's request. False where there is no such item. */
+DEVICE bool find_window(const params &p, unsigned item)
+{
+    shared_state &state = state_of();
+    __syncthreads();
+    while (item - state.before_window >= state.items_before[WINDOW]) {
+        int first = state.window + WINDOW;
+        unsigned before = state.before_window + state.items_before[WINDOW];
+        if (first >= p.num_requests) {
+            return false;
+        }
+        __syncthreads();
+        scan_requests(p, first, before);
+    }
+    return true;
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_UNIT)
@@ -335,23 +386,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_UNIT)
 {
     let_next_start();
     note_scales(p);
-    int first = 0;
-    unsigned before = 0; /* items of the requests before `first` */
-    scan_requests(p, first);
-    for (unsigned item = blockIdx.x;; item += gridDim.x) {
-        while (item - before >= state_of().items_before[WINDOW]) {
-            first += WINDOW;
-            if (first >= p.num_requests) {
-                return;
-            }
-            before += state_of().items_before[WINDOW];
-            __syncthreads();
-            scan_requests(p, first);
+    init_stages();
+    scan_requests(p, 0, 0);
+    for (unsigned item = blockIdx.x;; item = state_of().item.item + gridDim.x) {
+        if (!find_window(p, item)) {
+            return;
         }
-        const work &w = find_work(p, first, item - before);
+        const work &w = find_work(p, item);
         if (w.keys.num > 0 || w.request.num_splits == 1) {
             attend_work(p, w);
         }
-        __syncthreads();
     }
 }

@@ -59,6 +59,52 @@ template <int N> DEVICE void copy_wait()
     asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
 
+/* A barrier in shared memory that also counts bytes that land: sm_90 and later. */
+DEVICE void barrier_init(u32 barrier, int num_arrivals)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(num_arrivals)
+                 : "memory");
+}
+
+DEVICE void barrier_arrive(u32 barrier)
+{
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
+DEVICE void barrier_arrive_expecting(u32 barrier, int bytes)
+{
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier),
+                 "r"(bytes)
+                 : "memory");
+}
+
+DEVICE void barrier_wait(u32 barrier, u32 parity)
+{
+    asm volatile("{\n"
+                 ".reg .pred done;\n"
+                 "again:\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+                 "@!done bra again;\n"
+                 "}" ::"r"(barrier),
+                 "r"(parity)
+                 : "memory");
+}
+
+/* What this thread wrote, or saw of others' writes, comes before the copies that follow. */
+DEVICE void order_before_copies()
+{
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+/* A multiple of 16 bytes, by the copy engine: it tells the barrier. */
+DEVICE void copy_bulk(u32 to, const u8 *from, int bytes, u32 barrier)
+{
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1], %2, [%3];" ::"r"(to),
+                 "l"(from), "r"(bytes), "r"(barrier)
+                 : "memory");
+}
+
 /* The kernel behind this one on the stream may start, if it was launched so. */
 DEVICE void let_next_start()
 {
@@ -107,6 +153,11 @@ DEVICE uint4 load_shared_16(u32 at)
                  : "r"(at)
                  : "memory");
     return v;
+}
+
+DEVICE void store_zeros_16(u32 at)
+{
+    asm volatile("st.shared.v4.u32 [%0], {%1,%1,%1,%1};" ::"r"(at), "r"(0) : "memory");
 }
 
 DEVICE u32 load_shared_4(u32 at)

@@ -8,8 +8,10 @@
 static const mlai_cuda_program_row programs[MLAI_CUDA_NUM_PROGRAMS] = {
     [MLAI_CUDA_ATTEND_BF16_M16] = {"attend_bf16_m16", "attend", mlai_cuda_text_attend},
     [MLAI_CUDA_ATTEND_BF16_M32] = {"attend_bf16_m32", "attend", mlai_cuda_text_attend},
+    [MLAI_CUDA_ATTEND_BF16_M64] = {"attend_bf16_m64", "attend", mlai_cuda_text_attend},
     [MLAI_CUDA_ATTEND_FP8_M16] = {"attend_fp8_m16", "attend", mlai_cuda_text_attend},
     [MLAI_CUDA_ATTEND_FP8_M32] = {"attend_fp8_m32", "attend", mlai_cuda_text_attend},
+    [MLAI_CUDA_ATTEND_FP8_M64] = {"attend_fp8_m64", "attend", mlai_cuda_text_attend},
     [MLAI_CUDA_ATTEND_G128_M16] = {"attend_g128_m16", "attend", mlai_cuda_text_attend},
     [MLAI_CUDA_ATTEND_G128_M32] = {"attend_g128_m32", "attend", mlai_cuda_text_attend},
     [MLAI_CUDA_MERGE] = {"merge", "merge", mlai_cuda_text_merge},

@@ -17,8 +17,10 @@
 typedef enum mlai_cuda_program {
     MLAI_CUDA_ATTEND_BF16_M16, /* tiles of 16 query rows (heads and rows of one request) */
     MLAI_CUDA_ATTEND_BF16_M32,
+    MLAI_CUDA_ATTEND_BF16_M64,
     MLAI_CUDA_ATTEND_FP8_M16,
     MLAI_CUDA_ATTEND_FP8_M32,
+    MLAI_CUDA_ATTEND_FP8_M64,
     MLAI_CUDA_ATTEND_G128_M16,
     MLAI_CUDA_ATTEND_G128_M32,
     MLAI_CUDA_MERGE,
@@ -55,7 +57,7 @@ typedef struct mlai_cuda_shape {
     int32_t latent_dim, rope_dim;
     mla_kv_format kv_format;
     int32_t row_bytes;       /* of a KV row in memory */
-    int32_t tile_rows;       /* 16 or 32: packed (query row, head) pairs */
+    int32_t tile_rows;       /* 16, 32 or 64: packed (query row, head) pairs */
     int32_t num_threads;     /* of a block of attend */
     int32_t tile_tokens;     /* 16, 32 or 64 */
     int32_t num_stages;      /* tiles of tokens in shared memory */

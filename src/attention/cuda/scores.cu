@@ -11,10 +11,13 @@ constexpr int STEPS =
     (LATENT < GROUP ? LATENT : GROUP) / 16; /* of the latent part, a warp */
 constexpr int ROPE_STEPS = (ROPE / 16 + DIM_GROUPS - 1) / DIM_GROUPS;
 constexpr int ALL_STEPS = STEPS + ROPE_STEPS;
-constexpr int ROW_GROUPS = THREADS / 256; /* of warps; each has as many row tiles */
+/* Groups of warps that have as many row tiles each. */
+constexpr int ROW_GROUPS = IS_WIDE ? 2 : THREADS / 256;
 constexpr int SCORE_TILES = ROW_TILES / ROW_GROUPS;
 constexpr int TOKEN_GROUPS = WARPS / DIM_GROUPS / ROW_GROUPS;
-constexpr int TOKEN_TILES = TILE_TOKENS / TOKEN_GROUPS / 8;
+constexpr int WARP_TILES = TILE_TOKENS / TOKEN_GROUPS / 8; /* of tokens */
+/* At once: as many as the registers hold. */
+constexpr int TOKEN_TILES = !IS_WIDE ? WARP_TILES : IS_BF16 ? 1 : 2;
 constexpr int ROPE_AT = IS_BF16   ? 2 * LATENT
                         : IS_G128 ? LATENT + LATENT / GROUP * 4
                                   : LATENT;
@@ -160,8 +163,8 @@ DEVICE void load_query(const params &p, s64 first, int num, int warp, int lane,
     }
 }
 
-/* Scores of a warp's tokens, eight of them a product. Nothing is written before all of them are
- * done, so that the products of different tokens can overlap. */
+/* Scores of TOKEN_TILES of a warp's tiles, eight tokens each. Nothing is written before all of
+ * them are done, so that the products of different tokens can overlap. */
 typedef float score_part[TOKEN_TILES][SCORE_TILES][4];
 
 template <bool IS_BF16_STEP>
@@ -185,18 +188,16 @@ DEVICE void multiply_latent_bf16(const query_part &q, u32 rows, int dim_group, i
 #pragma unroll
     for (int step = 0; step < STEPS; step += 2) {
         if (has_step(dim_group, step)) {
-            u32 first[TOKEN_TILES][2], second[TOKEN_TILES][2];
 #pragma unroll
             for (int t = 0; t < TOKEN_TILES; t++) {
                 u32 b[4];
                 load_matrix_x4(b, at + t * 8 * ROW_STRIDE + step * 32);
-                first[t][0] = b[0];
-                first[t][1] = b[1];
-                second[t][0] = b[2];
-                second[t][1] = b[3];
+#pragma unroll
+                for (int tile = 0; tile < SCORE_TILES; tile++) {
+                    multiply<true>(s[t][tile], q.a[tile][step], b[0], b[1]);
+                    multiply<true>(s[t][tile], q.a[tile][step + 1], b[2], b[3]);
+                }
             }
-            multiply_step<true>(q, step, first, s);
-            multiply_step<true>(q, step + 1, second, s);
         }
     }
 }
@@ -279,35 +280,43 @@ DEVICE void unscale(const query_part &q, u32 rows, int dim_group, int lane, scor
     }
 }
 
+DEVICE void write_scores(const score_part &s, int dim_group, int row, int token)
+{
+    float *to = scores_of(dim_group);
+#pragma unroll
+    for (int t = 0; t < TOKEN_TILES; t++) {
+#pragma unroll
+        for (int i = 0; i < 2 * SCORE_TILES; i++) {
+            const float *pair = s[t][i / 2] + i % 2 * 2;
+            *(float2 *)(to + score_at(row + i * 8, token + t * 8)) =
+                make_float2(pair[0], pair[1]);
+        }
+    }
+}
+
 /* This warp's part of the tile's scores, to shared memory. */
 DEVICE void score_tile(const query_part &q, int stage, int warp, int lane)
 {
     int dim_group = warp % DIM_GROUPS;
-    int first_row = warp / (WARPS / ROW_GROUPS) * SCORE_TILES * 16;
-    int first_token = warp / DIM_GROUPS % TOKEN_GROUPS * TOKEN_TILES * 8;
-    u32 rows = shared_address(stage_of(stage)) + first_token * ROW_STRIDE;
-    score_part s = {};
-    if constexpr (IS_BF16) {
-        multiply_latent_bf16(q, rows, dim_group, lane, s);
-        multiply_rope(q, rows, dim_group, lane, s);
-    } else if constexpr (IS_G128) {
-        multiply_latent_codes(q, rows, dim_group, lane, s);
-        unscale(q, rows, dim_group, lane, s);
-        multiply_rope(q, rows, dim_group, lane, s);
-    } else {
-        multiply_latent_codes(q, rows, dim_group, lane, s);
-        multiply_rope(q, rows, dim_group, lane, s);
-        unscale(q, rows, dim_group, lane, s);
-    }
-    float *to = scores_of(dim_group) + (first_row + lane / 4) * SCORE_STRIDE + first_token +
-                lane % 4 * 2;
-#pragma unroll
-    for (int t = 0; t < TOKEN_TILES; t++) {
-#pragma unroll
-        for (int tile = 0; tile < SCORE_TILES; tile++) {
-            float *row = to + tile * 16 * SCORE_STRIDE + t * 8;
-            *(float2 *)row = make_float2(s[t][tile][0], s[t][tile][1]);
-            *(float2 *)(row + 8 * SCORE_STRIDE) = make_float2(s[t][tile][2], s[t][tile][3]);
+    int row = warp / (WARPS / ROW_GROUPS) * SCORE_TILES * 16 + lane / 4;
+    int first = warp / DIM_GROUPS % TOKEN_GROUPS * WARP_TILES * 8;
+#pragma unroll 1
+    for (int part = 0; part < WARP_TILES; part += TOKEN_TILES) {
+        int token = first + part * 8;
+        u32 rows = shared_address(stage_of(stage)) + token * ROW_STRIDE;
+        score_part s = {};
+        if constexpr (IS_BF16) {
+            multiply_latent_bf16(q, rows, dim_group, lane, s);
+            multiply_rope(q, rows, dim_group, lane, s);
+        } else if constexpr (IS_G128) {
+            multiply_latent_codes(q, rows, dim_group, lane, s);
+            unscale(q, rows, dim_group, lane, s);
+            multiply_rope(q, rows, dim_group, lane, s);
+        } else {
+            multiply_latent_codes(q, rows, dim_group, lane, s);
+            multiply_rope(q, rows, dim_group, lane, s);
+            unscale(q, rows, dim_group, lane, s);
         }
+        write_scores(s, dim_group, row, token + lane % 4 * 2);
     }
 }

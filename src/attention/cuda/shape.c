@@ -17,6 +17,10 @@ enum {
     SHARED_LIMIT = 99 * 1024, /* what every architecture from sm_80 on has */
     SHARED_RESERVED = 1024,   /* taken by the driver from each resident block */
     FIXED_BYTES = 2304,       /* of attend.cu: the scan of requests, and one item */
+    WIDE_ROWS = 64,
+    WIDE_FIXED_BYTES = 3072,
+    WIDE_LIMIT = 227 * 1024, /* what the wide class needs: sm_90, sm_100 */
+    WIDE_LEAST_TILES = 6, /* of keys a multiprocessor, or it is filled and emptied only */
     MAX_WAVES = 8,
     MAX_SPLITS = 512, /* merge.cu keeps the weights of as many */
     MIN_SPLIT_TOKENS = 64,
@@ -54,7 +58,10 @@ static size_t bytes_beside_stages(const mlai_cuda_shape *shape)
     size_t rows = (size_t)shape->tile_rows;
     size_t columns = (size_t)shape->tile_tokens + 8;
     size_t weight_bytes = shape->kv_format == MLA_KV_FP8_G128 ? 4 : 2;
-    return FIXED_BYTES + (size_t)shape->num_dim_groups * rows * columns * 4 +
+    bool is_wide = shape->tile_rows == WIDE_ROWS;
+    size_t score_columns = is_wide ? columns - 8 : columns;
+    return (is_wide ? WIDE_FIXED_BYTES : FIXED_BYTES) +
+           (size_t)shape->num_dim_groups * rows * score_columns * 4 +
            rows * columns * weight_bytes;
 }
 
@@ -176,22 +183,45 @@ static mla_status check_supported(const mla_caps *caps, mla_error *err)
 
 static void choose_programs(mlai_cuda_shape *shape)
 {
-    bool is_m32 = shape->tile_rows == 32;
-    switch (shape->kv_format) {
-    case MLA_KV_FP8:
-        shape->attend = is_m32 ? MLAI_CUDA_ATTEND_FP8_M32 : MLAI_CUDA_ATTEND_FP8_M16;
-        shape->append = MLAI_CUDA_APPEND_FP8;
-        break;
-    case MLA_KV_FP8_G128:
-        shape->attend = is_m32 ? MLAI_CUDA_ATTEND_G128_M32 : MLAI_CUDA_ATTEND_G128_M16;
-        shape->append = MLAI_CUDA_APPEND_G128;
-        break;
-    case MLA_KV_BF16:
-    case MLA_KV_F32:
-        shape->attend = is_m32 ? MLAI_CUDA_ATTEND_BF16_M32 : MLAI_CUDA_ATTEND_BF16_M16;
-        shape->append = MLAI_CUDA_APPEND_BF16;
-        break;
+    static const struct {
+        mlai_cuda_program m16, m32, m64, append;
+    } of_format[] = {
+        [MLA_KV_BF16] = {MLAI_CUDA_ATTEND_BF16_M16, MLAI_CUDA_ATTEND_BF16_M32,
+                         MLAI_CUDA_ATTEND_BF16_M64, MLAI_CUDA_APPEND_BF16},
+        [MLA_KV_FP8] = {MLAI_CUDA_ATTEND_FP8_M16, MLAI_CUDA_ATTEND_FP8_M32,
+                        MLAI_CUDA_ATTEND_FP8_M64, MLAI_CUDA_APPEND_FP8},
+        [MLA_KV_FP8_G128] = {MLAI_CUDA_ATTEND_G128_M16, MLAI_CUDA_ATTEND_G128_M32,
+                             MLAI_CUDA_ATTEND_G128_M32, MLAI_CUDA_APPEND_G128},
+    };
+    int format = (int)shape->kv_format;
+    shape->append = of_format[format].append;
+    shape->attend = shape->tile_rows == WIDE_ROWS ? of_format[format].m64
+                    : shape->tile_rows == 32      ? of_format[format].m32
+                                                  : of_format[format].m16;
+}
+
+/* Whether a plan that is full gives each multiprocessor enough to do with tiles of 64 rows. */
+static bool is_wide_worth_it(const mlai_geometry *geometry, const mlai_cuda_device *device)
+{
+    int64_t key_tiles = ceil_div(longest_span(geometry, STEP), MIN_SPLIT_TOKENS);
+    return most_tiles(geometry, WIDE_ROWS) * key_tiles >=
+           (int64_t)WIDE_LEAST_TILES * device->num_units;
+}
+
+/* Rows of a tile: as many as a request has, as far as the output fits the registers and, for
+ * the wide class, the tiles fit the shared memory. */
+static int32_t choose_rows(const mlai_geometry *geometry, const mlai_cuda_device *device)
+{
+    const mla_caps *caps = &geometry->caps;
+    int64_t most = (int64_t)caps->num_heads * caps->max_rows_per_request;
+    if (most <= 16 || caps->latent_dim > MAX_LATENT_M32) {
+        return 16;
     }
+    bool is_wide = caps->latent_dim == MAX_LATENT_M32 && most > 32 &&
+                   caps->kv_format != MLA_KV_FP8_G128 && /* or it spills */
+                   device->shared_block_bytes >= WIDE_LIMIT &&
+                   is_wide_worth_it(geometry, device);
+    return is_wide ? WIDE_ROWS : 32;
 }
 
 mla_status mlai_cuda_shape_of(const mlai_geometry *geometry, const mlai_cuda_device *device,
@@ -199,20 +229,19 @@ mla_status mlai_cuda_shape_of(const mlai_geometry *geometry, const mlai_cuda_dev
 {
     const mla_caps *caps = &geometry->caps;
     MLAI_TRY(check_supported(caps, err));
-    int64_t most_rows = (int64_t)caps->num_heads * caps->max_rows_per_request;
     mlai_cuda_shape shape = {
         .latent_dim = caps->latent_dim,
         .rope_dim = caps->rope_dim,
         .kv_format = caps->kv_format,
         .row_bytes = (int32_t)geometry->row_bytes,
-        .tile_rows = most_rows > 16 && caps->latent_dim <= MAX_LATENT_M32 ? 32 : 16,
+        .tile_rows = choose_rows(geometry, device),
         .row_stride = row_stride((int32_t)geometry->row_bytes),
         .num_dim_groups = dim_groups(caps->latent_dim),
     };
     shape.num_threads =
         shape.tile_rows == 32 && caps->latent_dim > SMALL_LATENT ? 512 : 256;
-    size_t limit = device->shared_block_bytes < SHARED_LIMIT ? device->shared_block_bytes
-                                                             : SHARED_LIMIT;
+    size_t limit = shape.tile_rows == WIDE_ROWS ? WIDE_LIMIT : SHARED_LIMIT;
+    limit = device->shared_block_bytes < limit ? device->shared_block_bytes : limit;
     MLAI_CHECK(choose_tile(&shape, device->major * 10 + device->minor >= 89, limit),
                MLA_ERR_UNSUPPORTED,
                "two tiles of %d-byte KV rows do not fit %zu bytes of shared memory",

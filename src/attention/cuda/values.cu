@@ -29,7 +29,7 @@ DEVICE int column_of_block(int warp, int block)
 DEVICE void load_weights(u32 (&a)[4], int row, int token, int lane)
 {
     u32 at = shared_address(weights_of()) +
-             2 * ((row + lane % 16) * SCORE_STRIDE + token + lane / 16 * 8);
+             2 * ((row + lane % 16) * WEIGHT_STRIDE + token + lane / 16 * 8);
     load_matrix_x4(a, at);
 }
 
@@ -37,7 +37,7 @@ DEVICE void load_weights(u32 (&a)[4], int row, int token, int lane)
  * memory, ROW_STRIDE apart. */
 DEVICE void load_scaled_weights(u32 (&a)[4], int row, int token, u32 scales, int lane)
 {
-    const float *from = (const float *)weights_of() + (row + lane / 4) * SCORE_STRIDE +
+    const float *from = (const float *)weights_of() + (row + lane / 4) * WEIGHT_STRIDE +
                         token + lane % 4 * 2;
 #pragma unroll
     for (int half = 0; half < 2; half++) {
@@ -45,7 +45,7 @@ DEVICE void load_scaled_weights(u32 (&a)[4], int row, int token, u32 scales, int
         float s0 = __uint_as_float(load_shared_4(at));
         float s1 = __uint_as_float(load_shared_4(at + ROW_STRIDE));
         float2 top = *(const float2 *)(from + 8 * half);
-        float2 low = *(const float2 *)(from + 8 * half + 8 * SCORE_STRIDE);
+        float2 low = *(const float2 *)(from + 8 * half + 8 * WEIGHT_STRIDE);
         a[2 * half] = bf16x2(top.x * s0, top.y * s1);
         a[2 * half + 1] = bf16x2(low.x * s0, low.y * s1);
     }
@@ -159,11 +159,18 @@ DEVICE void add_block(float (&o)[ROW_TILES][RUN][4], u32 (&a)[ROW_TILES][4], u32
     multiply_codes(rows + column, a, lane, o);
 }
 
+/* Where the registers do not hold what one turn of the loop asks for early of the next. */
+#if __CUDA_ARCH__ == 900
+constexpr bool IS_TIGHT = IS_WIDE;
+#else
+constexpr bool IS_TIGHT = IS_WIDE || (IS_G128 && ROW_TILES > 1);
+#endif
+
 DEVICE void add_values(output_part &out, int stage, int warp, int lane)
 {
     u32 rows = shared_address(stage_of(stage));
     rescale(out, lane);
-#pragma unroll
+#pragma unroll(IS_TIGHT ? 1 : TILE_TOKENS / 16)
     for (int token = 0; token < TILE_TOKENS; token += 16) {
         u32 a[ROW_TILES][4];
         if constexpr (!IS_G128) {
