@@ -13,6 +13,16 @@
 
 enum { MODE = 0644 };
 
+/* The rename would put a file in the place of a device or of a link, and could not in
+ * that of a folder: which would show only when all had been measured. */
+static mla_status check_replaceable(const char *path, mla_error *err)
+{
+    struct stat there;
+    MLAI_CHECK(lstat(path, &there) != 0 || S_ISREG(there.st_mode), MLA_ERR_ARGUMENT,
+               "%s is there and is no regular file: a receipt does not replace it", path);
+    return MLA_OK;
+}
+
 mla_status receipt_file_open(const char *path, receipt_file *out, mla_error *err)
 {
     out->path = path;
@@ -20,6 +30,7 @@ mla_status receipt_file_open(const char *path, receipt_file *out, mla_error *err
     int length = snprintf(out->fresh, sizeof out->fresh, "%s.XXXXXX", path);
     MLAI_CHECK(*path && length < RECEIPT_MAX_PATH, MLA_ERR_ARGUMENT,
                "a path of %d characters is none for a receipt", (int)strlen(path));
+    MLAI_TRY(check_replaceable(path, err));
     int file = mkostemp(out->fresh, O_CLOEXEC);
     if (file < 0) {
         return mlai_fail_errno(err, MLA_ERR_ARGUMENT, errno, MLAI_HERE,

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/receipt_file.h"
@@ -100,15 +101,39 @@ static void a_place_that_cannot_be_is_refused_by_name(void **state)
     assert_int_equal(num_files(), 0);
 }
 
-/* Its name is a folder's: the rename fails. */
+static void expect_refused_as_it_is(const char *what)
+{
+    static receipt_file receipt;
+    mla_error err = {MLA_OK, 0, NULL, ""};
+    assert_int_equal(receipt_file_open(what, &receipt, &err), MLA_ERR_ARGUMENT);
+    assert_non_null(strstr(err.message, what));
+    receipt_file_close(&receipt);
+}
+
+/* As root, /dev/null would become a file. */
+static void what_is_no_regular_file_is_not_replaced(void **state)
+{
+    (void)state;
+    expect_refused_as_it_is(folder);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    expect_refused_as_it_is(path);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(symlink("/dev/null", path), 0);
+    expect_refused_as_it_is(path);
+    assert_int_equal(num_files(), 1);
+}
+
+/* Its name has become a folder's: the rename fails. */
 static void a_failing_rename_leaves_no_trace_either(void **state)
 {
     (void)state;
     static receipt_file receipt;
     mla_error err = {MLA_OK, 0, NULL, ""};
-    assert_int_equal(receipt_file_open(folder, &receipt, NULL), MLA_OK);
+    assert_int_equal(receipt_file_open(path, &receipt, NULL), MLA_OK);
+    assert_int_equal(mkdir(path, 0700), 0);
     assert_int_equal(receipt_file_finish(&receipt, "x", 1, &err), MLA_ERR_ARGUMENT);
     assert_int_not_equal(access(receipt.fresh, F_OK), 0);
+    assert_int_equal(rmdir(path), 0);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -119,6 +144,7 @@ int main(void)
         TEST(a_finished_receipt_takes_the_place_of_an_older_one),
         TEST(what_is_not_finished_leaves_no_trace),
         TEST(a_place_that_cannot_be_is_refused_by_name),
+        TEST(what_is_no_regular_file_is_not_replaced),
         TEST(a_failing_rename_leaves_no_trace_either),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
