@@ -390,8 +390,9 @@ MLA_API MLA_MUST_CHECK mla_status mla_session_estimate(const mla_session *sessio
  * again. MLA_ERR_CANCELLED after mla_session_cancel. */
 MLA_API MLA_MUST_CHECK mla_status mla_session_prepare(mla_session *session, mla_error *err);
 
-/* From any thread, at any time before close. Outside prepare it cancels the next one; a
- * prepare that returned MLA_ERR_CANCELLED may be called again. */
+/* From any thread or signal handler, at any time before close. Outside prepare it cancels the
+ * next one; a prepare that failed, cancelled or otherwise, may be called again, and what came
+ * before it returned is spent. */
 MLA_API void mla_session_cancel(mla_session *session);
 
 /* out: owned, mla_plan_release. MLA_ERR_STATE before prepare succeeded. */

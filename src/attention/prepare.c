@@ -282,6 +282,7 @@ mla_status mla_session_prepare(mla_session *session, mla_error *err)
     }
     if (status != MLA_OK) {
         roll_back(session);
+        atomic_store(&session->is_cancelled, false); /* it was meant for this job */
         return status;
     }
     make_publishable(session);
