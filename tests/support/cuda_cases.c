@@ -1,8 +1,6 @@
 /* cuda_cases.c - see cuda_cases.h. */
 #include "support/cuda_cases.h"
 
-#include <stdio.h>
-
 enum { LONG_TOKENS = 98304 };
 #define NUM(a)     ((int64_t)(sizeof(a) / sizeof(a)[0]))
 #define PICK(r, a) ((a)[rng_between(r, 0, NUM(a) - 1)])
@@ -96,12 +94,4 @@ void gpu_case_draw(attend_case *c, uint64_t seed, int index)
 {
     rng r = draw_case(c, seed, index);
     attend_case_build(c, &r);
-}
-
-gpu_verdict gpu_case_judge(const attend_case *c, const float *out, const float *lse)
-{
-    attend_verdict seen = attend_case_judge(c, out, lse, attend_case_sums_on_cuda(c));
-    gpu_verdict v = {.num_wrong = seen.num_wrong, .worst_share = seen.worst_share};
-    (void)snprintf(v.first_wrong, sizeof v.first_wrong, "%s", seen.first_wrong);
-    return v;
 }
