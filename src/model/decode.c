@@ -114,23 +114,36 @@ static void absorb_values(const model_pass *pass, const matrix *kv_b)
     gemm_run(self->ops, self->threads, GEMM_NT, act->jobs, config->num_heads);
 }
 
+static mla_status decode_layers(const model_pass *pass, const mla_batch *batch,
+                                mla_error *err)
+{
+    const model *self = pass->model;
+    for (int32_t layer = 0; layer < self->config.num_layers; layer++) {
+        const matrix *kv_b = &self->weights.layers[layer].kv_b;
+        MLAI_TRY(layer_project(pass, layer, err));
+        absorb_keys(pass, kv_b);
+        MLAI_TRY(mla_run(self->layers[layer].binding, batch, (mla_stream){NULL}, err));
+        absorb_values(pass, kv_b);
+        layer_finish(pass, layer);
+    }
+    return MLA_OK;
+}
+
 mla_status model_decode(model *self, const model_step *step, mla_error *err)
 {
+    mlai_loan loan; /* of the workspace: a step inside of another is refused */
     MLAI_TRY(check_step(self, step, err));
+    MLAI_TRY(mlai_lane_borrow(&self->lane, self->needs.workspace.bytes, &loan, err));
     model_pass pass = {self, step->num_sequences};
     mla_batch batch = MLA_INIT(mla_batch);
     batch.num_requests = step->num_sequences;
     batch.num_query_rows = step->num_sequences;
     batch.max_context_tokens = place_rows(self, step);
     layer_embed(&pass, step->tokens);
-    for (int32_t layer = 0; layer < self->config.num_layers; layer++) {
-        const matrix *kv_b = &self->weights.layers[layer].kv_b;
-        MLAI_TRY(layer_project(&pass, layer, err));
-        absorb_keys(&pass, kv_b);
-        MLAI_TRY(mla_run(self->layers[layer].binding, &batch, (mla_stream){NULL}, err));
-        absorb_values(&pass, kv_b);
-        layer_finish(&pass, layer);
+    mla_status status = decode_layers(&pass, &batch, err);
+    if (status == MLA_OK) {
+        layer_logits(&pass, 0, step->num_sequences, step->logits);
     }
-    layer_logits(&pass, 0, step->num_sequences, step->logits);
-    return MLA_OK;
+    mla_status returned = mlai_lane_give_back(&self->lane, &loan, NULL);
+    return status == MLA_OK ? returned : status;
 }

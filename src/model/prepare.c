@@ -152,7 +152,6 @@ static void lay_out_absorbed(const model *self, carve *block, activations *act)
     act->context_lens = carve_take(block, needs->context_lens.bytes, 1);
     act->query_starts = carve_take(block, needs->query_starts.bytes, 1);
     act->kv_scale = carve_take(block, 1, sizeof(float));
-    act->workspace = carve_take(block, needs->workspace.bytes, 1);
 }
 
 static void lay_out_unabsorbed(const model *self, carve *block, activations *act)
@@ -213,8 +212,17 @@ static mla_status bind_layer(model *self, layer_cache *layer, mla_error *err)
     }
     buffers.output = (mla_out){act->latent_out, needs->output.bytes};
     buffers.lse = (mla_out){act->lse, needs->lse.bytes};
-    buffers.workspace = (mla_out){act->workspace, needs->workspace.bytes};
+    buffers.workspace = (mla_out){self->lane.data, needs->workspace.bytes};
     return mla_bind(self->plan, &buffers, &layer->binding, err);
+}
+
+/* As large as the plan asks for, and where bindings have it from here on. */
+static mla_status take_lane(model *self, mla_error *err)
+{
+    self->lane = mlai_lane_open(self->context, MLA_FOR_ACTIVATIONS);
+    MLAI_TRY(mlai_lane_reserve(&self->lane, self->needs.workspace.bytes, err));
+    mlai_lane_fix(&self->lane);
+    return MLA_OK;
 }
 
 static mla_status take_caches(model *self, mla_error *err)
@@ -242,8 +250,7 @@ static mla_status read_needs(model *self, mla_error *err)
     MLAI_TRY(mla_plan_requirements(self->plan, &self->needs, err));
     const mla_need *carved[] = {&self->needs.query,        &self->needs.output,
                                 &self->needs.lse,          &self->needs.block_table,
-                                &self->needs.context_lens, &self->needs.query_starts,
-                                &self->needs.workspace};
+                                &self->needs.context_lens, &self->needs.query_starts};
     for (size_t i = 0; i < sizeof carved / sizeof(mla_need *); i++) {
         MLAI_CHECK(carved[i]->align_bytes <= CARVE_ALIGN_BYTES, MLA_ERR_INTERNAL,
                    "a buffer of the plan wants %u-byte alignment", carved[i]->align_bytes);
@@ -263,6 +270,7 @@ mla_status model_prepare(model *self, const model_limits *limits, mla_error *err
     MLAI_TRY_OR(fail, make_plan(self, err));
     MLAI_TRY_OR(fail, read_needs(self, err));
     MLAI_TRY_OR(fail, take_activations(self, err));
+    MLAI_TRY_OR(fail, take_lane(self, err));
     MLAI_TRY_OR(fail, take_caches(self, err));
     self->is_prepared = true;
     return MLA_OK;
@@ -284,6 +292,7 @@ void model_unprepare(model *self)
                      (size_t)self->config.num_layers * sizeof *self->layers, self->layers);
     mlai_ledger_give(ledger, MLA_SPACE_HOST, MLA_FOR_ACTIVATIONS, self->arena_bytes,
                      self->arena);
+    mlai_lane_close(&self->lane);
     mla_plan_release(&self->plan);
     self->layers = NULL;
     self->arena = NULL;

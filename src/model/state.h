@@ -4,6 +4,7 @@
 #define MLA_MODEL_STATE_H
 
 #include "attention/context.h"
+#include "attention/lane.h"
 #include "model/cpu/gemm_run.h"
 #include "model/model.h"
 
@@ -39,7 +40,6 @@ typedef struct activations {
     float *lse;
     int32_t *block_table, *context_lens, *query_starts;
     float *kv_scale; /* [1] */
-    void *workspace;
 
     /* un-absorbed, for one block of C cached rows */
     float *rows;       /* [C][D+R] as f32 */
@@ -70,6 +70,7 @@ struct model {
     mla_requirements needs;
     size_t row_bytes;
     layer_cache *layers; /* [num_layers] */
+    mlai_lane lane;      /* the workspace of all layers, lent to one step at a time */
     void *arena;
     size_t arena_bytes;
     activations act;

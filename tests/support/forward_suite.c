@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "device/cpu.h"
+#include "model/state.h"
 #include "support/demo.h"
 #include "support/levels.h"
 #include "support/random.h"
@@ -149,6 +150,33 @@ static void decode_some(const demo *opened, const int32_t *which, int32_t num,
                        .block_tables = step_tables,
                        .logits = logits};
     must(model_decode(opened->model, &step, &err), &err);
+}
+
+/* All layers share one workspace: who has it for a step has it alone. */
+static void a_step_within_a_step_is_refused(void **state)
+{
+    (void)state;
+    demo opened = prepared(1, MLA_KV_BF16);
+    int32_t table[PAGES_EACH];
+    const int32_t *tables[] = {table};
+    const int64_t position = 0;
+    model_step step = {.num_sequences = 1,
+                       .tokens = prompt,
+                       .positions = &position,
+                       .block_tables = tables,
+                       .logits = first_logits};
+    mla_error err = {0};
+    mlai_loan loan;
+    make_table(0, 1, table);
+    must(mlai_lane_borrow(&opened.model->lane, 1, &loan, &err), &err);
+    assert_int_equal(model_decode(opened.model, &step, &err), MLA_ERR_STATE);
+    assert_non_null(strstr(err.message, "lent already"));
+    must(mlai_lane_give_back(&opened.model->lane, &loan, &err), &err);
+    must(model_decode(opened.model, &step, &err), &err);
+    assert_int_equal(mlai_lane_reserve(&opened.model->lane,
+                                       opened.model->needs.workspace.bytes + 1, &err),
+                     MLA_ERR_STATE); /* bindings have its address */
+    demo_close(&opened);
 }
 
 static void decoded_rows_do_not_depend_on_their_neighbours(void **state)
@@ -295,6 +323,7 @@ static int run_level(const char *name, uint32_t mask)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_prompt_may_be_cut_anywhere_in_a_cell),
         cmocka_unit_test(threads_and_pages_change_nothing),
+        cmocka_unit_test(a_step_within_a_step_is_refused),
         cmocka_unit_test(decoded_rows_do_not_depend_on_their_neighbours),
         cmocka_unit_test(decode_continues_what_prefill_began_in_every_format),
         cmocka_unit_test(sampled_tokens_do_not_depend_on_the_batch),
