@@ -87,6 +87,11 @@ static error_t check_cuda(const bench_options *out)
         (void)complain_misuse("--%s is for --device cuda", out->shape ? "shape" : "cache");
         return EINVAL;
     }
+    if (out->num_plans > 0 && (out->shape || out->cache_dir)) {
+        (void)complain_misuse("--%s is for the built-in shapes, not for --plan",
+                              out->shape ? "shape" : "cache");
+        return EINVAL;
+    }
     if (is_cuda && (out->isa_mask || out->num_rounds)) {
         (void)complain_misuse("--%s is for the CPU", out->isa_mask ? "isa" : "rounds");
         return EINVAL;

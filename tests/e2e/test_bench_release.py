@@ -63,6 +63,9 @@ class Bench(program.ProgramTest):
         line = "cuda:sm90a decode h16 d128+64 p16 bf16 q:bf16 o:bf16 b2 q2 r1 t5 n9 ctx70 causal x0.07"
         self.refuse("bench", "attention", "--device", "cpu", "--plan", line, status=2,
                     words=["another device"])
+        for option in ("--shape", "--cache"):
+            self.refuse("bench", "attention", "--plan", line, option, "x", status=2,
+                        words=[option, "--plan"])
 
     def test_model_has_prefill_and_decode_for_1_and_8(self):
         rows = self.bench("model", program.DEMO)
