@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -376,6 +377,19 @@ static void prepare_three(const char *cache_dir)
     assert_int_equal(mla_context_destroy(&context, NULL), MLA_OK);
 }
 
+/* The same in another process; all come from the cache there. */
+static void prepare_three_elsewhere(const char *cache_dir)
+{
+    int ended = -1;
+    pid_t pid = fork();
+    if (pid == 0) {
+        prepare_three(cache_dir);
+        _exit(last.num_from_cache == 3 ? 0 : 1);
+    }
+    assert_int_equal(waitpid(pid, &ended, 0), pid);
+    assert_true(WIFEXITED(ended) && WEXITSTATUS(ended) == 0);
+}
+
 /* Deletes the cache's files, or writes over each file's last byte. */
 static void each_cached(const char *cache_dir, bool is_deleted)
 {
@@ -408,6 +422,8 @@ static void equal_programs_are_compiled_once_and_then_never(void **state)
     prepare_three(cache_dir);
     assert_int_equal(fake_nvrtc_num_compiled(), NUM_PROGRAMS);
     assert_int_equal(last.num_from_cache, 3);
+    prepare_three_elsewhere(cache_dir); /* a second process compiles nothing */
+    assert_int_equal(fake_nvrtc_num_compiled(), NUM_PROGRAMS);
     num_logged = 0;
     each_cached(cache_dir, false);
     prepare_three(cache_dir);

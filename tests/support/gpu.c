@@ -14,7 +14,7 @@
 static char made[] = "/tmp/mla-kernels-XXXXXX";
 static const char *cache;
 
-bool gpu_is_there(void)
+static bool gpu_is_there(void)
 {
     static mlai_nvrtc nvrtc;
     mla_error err = {MLA_OK, 0, NULL, ""};
@@ -47,7 +47,7 @@ static const char *make_cache(void)
     return made;
 }
 
-void gpu_begin(void)
+static void gpu_begin(void)
 {
     memory_open();
     cache = cache ? cache : make_cache();
@@ -55,7 +55,7 @@ void gpu_begin(void)
     rig_is_on_gpu = true;
 }
 
-void gpu_end(void)
+static void gpu_end(void)
 {
     rig_backend = MLA_BACKEND_CPU;
     rig_is_on_gpu = false;

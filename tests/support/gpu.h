@@ -19,13 +19,6 @@
 #include "mla/mla.h"
 #include "support/levels.h"
 
-/* Says what is missing where it is false. */
-bool gpu_is_there(void);
-
-/* Rigs, and gpu_cache, are of the GPU from here to gpu_end. */
-void gpu_begin(void);
-void gpu_end(void);
-
 const char *gpu_cache(void); /* NULL on the CPU */
 
 /* Notes the level `sm80`; where there is a GPU, `run` on it is added to the failed tests. */
