@@ -1,4 +1,4 @@
-/* decode.c - one new row a sequence, in the absorbed form: W_UK goes into the query and W_UV
+/* decode.c - the new rows of each sequence, in the absorbed form: W_UK goes into the query and W_UV
  * onto the output, so attention reads the cached rows as they are. */
 #include <string.h>
 
@@ -6,46 +6,79 @@
 #include "model/rope.h"
 #include "model/state.h"
 
-static mla_status check_step(const model *self, const model_step *step, mla_error *err)
+static int32_t rows_of(const model_step *step, int32_t sequence)
 {
+    return step->num_rows ? step->num_rows[sequence] : 1;
+}
+
+static mla_status check_sequence(const model *self, const model_step *step, int32_t i,
+                                 mla_error *err)
+{
+    int64_t context = self->limits.max_context_tokens;
+    int64_t first = step->positions[i];
+    int32_t num = rows_of(step, i);
+    MLAI_CHECK(num >= 1 && num <= self->limits.max_step_rows, MLA_ERR_ARGUMENT,
+               "sequence %d has %d rows; 1 to %d", i, num, self->limits.max_step_rows);
+    MLAI_CHECK(first >= 0 && first <= context - num, MLA_ERR_ARGUMENT,
+               "positions %lld to %lld of sequence %d are outside %lld", (long long)first,
+               (long long)first + num - 1, i, (long long)context);
+    return layer_check_pages(self, step->block_tables[i],
+                             (first + num - 1) / MODEL_PAGE_TOKENS + 1, err);
+}
+
+/* *num_rows: of all sequences. */
+static mla_status check_step(const model *self, const model_step *step, int32_t *num_rows,
+                             mla_error *err)
+{
+    int32_t num = 0;
     MLAI_CHECK(self->is_prepared, MLA_ERR_STATE, "the model is not prepared");
     MLAI_CHECK(step->num_sequences >= 1 &&
                    step->num_sequences <= self->limits.max_sequences,
                MLA_ERR_ARGUMENT, "%d sequences; 1 to %d", step->num_sequences,
                self->limits.max_sequences);
     for (int32_t i = 0; i < step->num_sequences; i++) {
-        MLAI_CHECK(
-            step->positions[i] >= 0 && step->positions[i] < self->limits.max_context_tokens,
-            MLA_ERR_ARGUMENT, "position %lld of sequence %d is outside %lld",
-            (long long)step->positions[i], i, (long long)self->limits.max_context_tokens);
-        MLAI_TRY(layer_check_pages(self, step->block_tables[i],
-                                   step->positions[i] / MODEL_PAGE_TOKENS + 1, err));
+        MLAI_TRY(check_sequence(self, step, i, err));
+        num += rows_of(step, i);
     }
-    return model_check_tokens(self, step->tokens, step->num_sequences, err);
+    MLAI_TRY(model_check_tokens(self, step->tokens, num, err));
+    *num_rows = num;
+    return MLA_OK;
 }
 
-/* Angles, slots, lengths and page tables of this step; returns the longest context. */
-static int64_t place_rows(model *self, const model_step *step)
+/* Angles and cache slots of a sequence's rows, which begin at act's row `at`. */
+static void place_rows(model *self, const model_step *step, int32_t sequence, int32_t at)
 {
     activations *act = &self->act;
     int32_t rope_dim = self->config.qk_rope_head_dim;
+    const int32_t *table = step->block_tables[sequence];
+    for (int32_t i = 0; i < rows_of(step, sequence); i++) {
+        int64_t position = step->positions[sequence] + i;
+        rope_angles(act->inv_freq, rope_dim, self->rope_magnitude, position,
+                    act->angles + (size_t)(at + i) * (size_t)rope_dim);
+        act->slots[at + i] =
+            (int64_t)table[position / MODEL_PAGE_TOKENS] * MODEL_PAGE_TOKENS +
+            position % MODEL_PAGE_TOKENS;
+    }
+}
+
+/* Rows, lengths and page tables of this step; returns the longest context. */
+static int64_t place_sequences(model *self, const model_step *step)
+{
+    activations *act = &self->act;
     size_t table_width =
         (size_t)mlai_ceil_div(self->limits.max_context_tokens, MODEL_PAGE_TOKENS);
     int64_t longest = 0;
     act->query_starts[0] = 0;
     for (int32_t i = 0; i < step->num_sequences; i++) {
-        int64_t position = step->positions[i];
-        const int32_t *table = step->block_tables[i];
-        size_t num_pages = (size_t)(position / MODEL_PAGE_TOKENS) + 1;
-        rope_angles(act->inv_freq, rope_dim, self->rope_magnitude, position,
-                    act->angles + (size_t)i * (size_t)rope_dim);
-        act->slots[i] = (int64_t)table[num_pages - 1] * MODEL_PAGE_TOKENS +
-                        position % MODEL_PAGE_TOKENS;
-        memcpy(act->block_table + (size_t)i * table_width, table,
-               num_pages * sizeof *table);
-        act->context_lens[i] = (int32_t)(position + 1);
-        act->query_starts[i + 1] = i + 1;
-        longest = position + 1 > longest ? position + 1 : longest;
+        int32_t at = act->query_starts[i];
+        int64_t length = step->positions[i] + rows_of(step, i);
+        size_t num_pages = (size_t)mlai_ceil_div(length, MODEL_PAGE_TOKENS);
+        place_rows(self, step, i, at);
+        memcpy(act->block_table + (size_t)i * table_width, step->block_tables[i],
+               num_pages * sizeof *act->block_table);
+        act->context_lens[i] = (int32_t)length;
+        act->query_starts[i + 1] = at + rows_of(step, i);
+        longest = length > longest ? length : longest;
     }
     return longest;
 }
@@ -115,7 +148,7 @@ static void absorb_values(const model_pass *pass, const matrix *kv_b)
 }
 
 static mla_status decode_layers(const model_pass *pass, const mla_batch *batch,
-                                mla_error *err)
+                                float *features, mla_error *err)
 {
     const model *self = pass->model;
     for (int32_t layer = 0; layer < self->config.num_layers; layer++) {
@@ -125,24 +158,27 @@ static mla_status decode_layers(const model_pass *pass, const mla_batch *batch,
         MLAI_TRY(mla_run(self->layers[layer].binding, batch, (mla_stream){NULL}, err));
         absorb_values(pass, kv_b);
         layer_finish(pass, layer);
+        layer_keep_features(pass, layer, features);
     }
     return MLA_OK;
 }
 
 mla_status model_decode(model *self, const model_step *step, mla_error *err)
 {
+    int32_t num_rows = 0;
     mlai_loan loan; /* of the workspace: a step inside of another is refused */
-    MLAI_TRY(check_step(self, step, err));
+    MLAI_TRY(check_step(self, step, &num_rows, err));
     MLAI_TRY(mlai_lane_borrow(&self->lane, self->needs.workspace.bytes, &loan, err));
-    model_pass pass = {self, step->num_sequences};
+    model_pass pass = {self, num_rows};
     mla_batch batch = MLA_INIT(mla_batch);
     batch.num_requests = step->num_sequences;
-    batch.num_query_rows = step->num_sequences;
-    batch.max_context_tokens = place_rows(self, step);
+    batch.num_query_rows = num_rows;
+    batch.max_context_tokens = place_sequences(self, step);
     layer_embed(&pass, step->tokens);
-    mla_status status = decode_layers(&pass, &batch, err);
+    layer_keep_features(&pass, -1, step->features);
+    mla_status status = decode_layers(&pass, &batch, step->features, err);
     if (status == MLA_OK) {
-        layer_logits(&pass, 0, step->num_sequences, step->logits);
+        layer_logits(&pass, 0, num_rows, step->logits);
     }
     mla_status returned = mlai_lane_give_back(&self->lane, &loan, NULL);
     return status == MLA_OK ? returned : status;

@@ -1,5 +1,7 @@
 /* layer.c - the parts of a decoder layer that decode and prefill share. Everything here is
  * done row by row or by gemm_run, so a row does not depend on its neighbours. */
+#include <string.h>
+
 #include "model/cpu/load.h"
 #include "model/rope.h"
 #include "model/state.h"
@@ -55,6 +57,20 @@ void layer_embed(const model_pass *pass, const int32_t *tokens)
         for (size_t i = 0; i < width; i++) {
             out[i] =
                 load_weight(table->data, table->dtype, (size_t)tokens[row] * width + i);
+        }
+    }
+}
+
+void layer_keep_features(const model_pass *pass, int32_t layer, float *features)
+{
+    const model_limits *limits = &pass->model->limits;
+    size_t width = (size_t)pass->model->config.hidden_size;
+    size_t num = (size_t)limits->num_feature_layers;
+    for (size_t i = 0; features && i < num; i++) {
+        for (size_t row = 0;
+             limits->feature_layers[i] == layer && row < (size_t)pass->num_rows; row++) {
+            memcpy(features + (row * num + i) * width,
+                   pass->model->act.hidden + row * width, width * sizeof *features);
         }
     }
 }

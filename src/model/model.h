@@ -9,6 +9,7 @@
 enum {
     MODEL_CHUNK_TOKENS = 256, /* prefill's grid of absolute positions */
     MODEL_PAGE_TOKENS = 64,
+    MODEL_MAX_STEP_ROWS = 16, /* a sequence's rows in one decode */
 };
 
 typedef struct model model;
@@ -27,9 +28,13 @@ mla_status model_check_tokens(const model *self, const int32_t *tokens, int32_t 
 
 typedef struct model_limits {
     mla_kv_format kv_format;
-    int32_t max_sequences;      /* rows of one decode */
+    int32_t max_sequences;      /* of one decode */
+    int32_t max_step_rows;      /* of one sequence in one decode; 0: 1 */
     int64_t max_context_tokens; /* of one sequence; <= config.max_positions */
     int64_t num_pages;          /* of MODEL_PAGE_TOKENS tokens, every layer has them */
+    const int32_t
+        *feature_layers; /* [num_feature_layers] rising; borrowed while prepared */
+    int32_t num_feature_layers;
     void (*progress)(void *user, const mla_progress *progress); /* called inside each prime,
                                    while its transient operands are held; NULL: none */
     void *progress_user;
@@ -53,16 +58,23 @@ typedef struct model_chunk {
     const int32_t *block_table;
     float *logits;
     bool is_every_row;
+    float *features; /* see model_step; NULL: none */
 } model_chunk;
 mla_status model_prefill(model *self, const model_chunk *chunk, mla_error *err);
 
-/* Absorbed form, one row a sequence. */
+/* Absorbed form. A sequence has one row, or several at successive positions, each of which
+ * sees those before it: what a drafter proposed, to be verified. A row's bits do not depend on
+ * how many there are. */
 typedef struct model_step {
     int32_t num_sequences;
-    const int32_t *tokens;              /* [n] */
-    const int64_t *positions;           /* [n] */
+    const int32_t *num_rows;            /* [n] 1 to max_step_rows; NULL: 1 of each */
+    const int32_t *tokens;              /* [rows] sequence after sequence */
+    const int64_t *positions;           /* [n] of each sequence's first row */
     const int32_t *const *block_tables; /* [n] */
-    float *logits;                      /* [n][vocab] f32 */
+    float *logits;                      /* [rows][vocab] f32 */
+    float
+        *features; /* [rows][num_feature_layers][hidden_size] the residual stream after each
+                        of the limits' feature_layers (-1: the embedding); NULL: none */
 } model_step;
 mla_status model_decode(model *self, const model_step *step, mla_error *err);
 

@@ -41,10 +41,12 @@ mla_status model_prefill(model *self, const model_chunk *chunk, mla_error *err)
     model_pass pass = {self, chunk->num_tokens};
     place_rows(self, chunk);
     layer_embed(&pass, chunk->tokens);
+    layer_keep_features(&pass, -1, chunk->features);
     for (int32_t layer = 0; layer < self->config.num_layers; layer++) {
         MLAI_TRY(layer_project(&pass, layer, err));
         prefill_attend(&pass, layer, chunk);
         layer_finish(&pass, layer);
+        layer_keep_features(&pass, layer, chunk->features);
     }
     if (chunk->logits) {
         int32_t first = chunk->is_every_row ? 0 : chunk->num_tokens - 1;

@@ -24,7 +24,25 @@ static mla_status check_limits(const model *self, const model_limits *limits,
                (long long)self->config.max_positions);
     MLAI_CHECK(limits->num_pages >= 1, MLA_ERR_ARGUMENT, "num_pages is %lld; at least 1",
                (long long)limits->num_pages);
+    MLAI_CHECK(limits->max_step_rows >= 0 && limits->max_step_rows <= MODEL_MAX_STEP_ROWS &&
+                   limits->max_sequences <= INT32_MAX / MODEL_MAX_STEP_ROWS,
+               MLA_ERR_ARGUMENT, "%d sequences of %d rows; a sequence has %d at most",
+               limits->max_sequences, limits->max_step_rows, MODEL_MAX_STEP_ROWS);
+    for (int32_t i = 0; i < limits->num_feature_layers; i++) {
+        int32_t layer = limits->feature_layers[i];
+        int32_t before = i > 0 ? limits->feature_layers[i - 1] : -2;
+        MLAI_CHECK(
+            layer > before && layer < self->config.num_layers - 1, MLA_ERR_ARGUMENT,
+            "feature layer %d after %d; they rise from -1 and end before the last, %d",
+            layer, before, self->config.num_layers - 1);
+    }
     return MLA_OK;
+}
+
+static int32_t rows_of_a_pass(const model_limits *limits)
+{
+    int32_t rows = limits->max_sequences * limits->max_step_rows;
+    return rows > MODEL_CHUNK_TOKENS ? rows : MODEL_CHUNK_TOKENS;
 }
 
 static mla_caps decode_caps(const model *self)
@@ -32,7 +50,7 @@ static mla_caps decode_caps(const model *self)
     const model_config *config = &self->config;
     const model_limits *limits = &self->limits;
     mla_caps caps = MLA_INIT(mla_caps);
-    caps.mode = MLA_DECODE;
+    caps.mode = limits->max_step_rows > 1 ? MLA_VERIFY : MLA_DECODE;
     caps.kv_format = limits->kv_format;
     caps.query_dtype = MLA_F32;
     caps.output_dtype = MLA_F32;
@@ -43,8 +61,8 @@ static mla_caps decode_caps(const model *self)
     caps.causal = 1;
     caps.softmax_scale = config->softmax_scale;
     caps.max_requests = limits->max_sequences;
-    caps.max_query_rows = limits->max_sequences;
-    caps.max_rows_per_request = 1;
+    caps.max_query_rows = limits->max_sequences * limits->max_step_rows;
+    caps.max_rows_per_request = limits->max_step_rows;
     caps.table_width =
         (int32_t)mlai_ceil_div(limits->max_context_tokens, MODEL_PAGE_TOKENS);
     caps.max_context_tokens = limits->max_context_tokens;
@@ -265,8 +283,8 @@ mla_status model_prepare(model *self, const model_limits *limits, mla_error *err
     mla_status status = MLA_OK;
     MLAI_TRY(check_limits(self, limits, err));
     self->limits = *limits;
-    self->max_rows = limits->max_sequences > MODEL_CHUNK_TOKENS ? limits->max_sequences
-                                                                : MODEL_CHUNK_TOKENS;
+    self->limits.max_step_rows = limits->max_step_rows ? limits->max_step_rows : 1;
+    self->max_rows = rows_of_a_pass(&self->limits);
     MLAI_TRY_OR(fail, make_plan(self, err));
     MLAI_TRY_OR(fail, read_needs(self, err));
     MLAI_TRY_OR(fail, take_activations(self, err));

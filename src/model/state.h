@@ -110,6 +110,9 @@ void layer_embed(const model_pass *pass, const int32_t *tokens);
 mla_status layer_project(const model_pass *pass, int32_t layer, mla_error *err);
 /* attended -> hidden, then the MLP. */
 void layer_finish(const model_pass *pass, int32_t layer);
+/* hidden -> features [rows][num_feature_layers][d], where the limits name this layer (-1: the
+ * embedding). features: NULL: none. */
+void layer_keep_features(const model_pass *pass, int32_t layer, float *features);
 /* Rows [first, first + num) -> logits [num][vocab]. */
 void layer_logits(const model_pass *pass, int32_t first, int32_t num, float *logits);
 
