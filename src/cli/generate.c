@@ -146,12 +146,13 @@ static mla_status prepare(generation_batch *batch, const generate_options *wante
                           mla_error *err)
 {
     loaded_model *loaded = batch->loaded;
-    loaded_model_limits limits = {.kv_format = wanted->model.kv_format,
-                                  .max_requests = wanted->num_sources};
+    loaded_model_limits limits = {.engine = {.kv_format = wanted->model.kv_format,
+                                             .max_requests = wanted->num_sources}};
     MLAI_TRY(loaded_model_open(loaded, &wanted->model, err));
     MLAI_TRY(generation_begin(batch, wanted->sources, wanted->num_sources, err));
     MLAI_TRY(loaded_model_load(loaded, &wanted->model, err));
-    MLAI_TRY(generation_size(batch, wanted->max_tokens, &limits.max_context_tokens, err));
+    MLAI_TRY(
+        generation_size(batch, wanted->max_tokens, &limits.engine.max_context_tokens, err));
     MLAI_TRY(loaded_model_prepare(loaded, &limits, err));
     return mla_context_freeze(loaded->context, err);
 }

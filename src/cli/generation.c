@@ -102,20 +102,19 @@ void generation_end(generation_batch *batch)
     batch->num = 0;
 }
 
-static bool receive_token(void *user, int32_t request, int32_t token)
+static bool receive_token(engine_request *request, const engine_event *event)
 {
-    generation_batch *batch = user;
-    generation *item = &batch->items[request];
+    generation *item = request->user;
+    generation_batch *batch = item->batch;
     if (batch->status != MLA_OK) { /* another request's: it must not be forgotten */
         return false;
     }
     if (item->num_ids < item->max_tokens) {
-        item->ids[item->num_ids++] = token;
+        item->ids[item->num_ids++] = event->token;
     }
-    item->is_done = item->num_ids == item->max_tokens ||
-                    model_config_is_eos(model_config_of(batch->loaded->model), token);
+    item->is_done = item->num_ids == item->max_tokens || event->is_end;
     batch->status =
-        token_text_add(&item->text, batch->loaded->tokenizer, token, &batch->error);
+        token_text_add(&item->text, batch->loaded->tokenizer, event->token, &batch->error);
     if (batch->status == MLA_OK && item->is_done) {
         batch->status = token_text_finish(&item->text, &batch->error);
     }
@@ -125,15 +124,18 @@ static bool receive_token(void *user, int32_t request, int32_t token)
     return batch->status == MLA_OK && !is_interrupted;
 }
 
-static void fill_requests(const generation_batch *batch, engine_request *requests)
+static void fill_requests(generation_batch *batch, engine_request *requests)
 {
     for (int32_t i = 0; i < batch->num; i++) {
-        const generation *item = &batch->items[i];
+        generation *item = &batch->items[i];
+        item->batch = batch;
         requests[i] = (engine_request){
             .prompt = item->prompt.ids,
             .num_prompt = (int32_t)item->prompt.num,
             .max_tokens = item->max_tokens,
             .sampling = batch->sampling,
+            .on_token = receive_token,
+            .user = item,
         };
     }
 }
@@ -160,8 +162,7 @@ mla_status generation_run(generation_batch *batch, mla_error *err)
     fill_requests(batch, requests);
     catch_interrupt();
     MLAI_TRY(generation_stream(batch, err));
-    MLAI_TRY(engine_generate(batch->loaded->engine, requests, batch->num, receive_token,
-                             batch, results, err));
+    MLAI_TRY(engine_run(batch->loaded->engine, requests, batch->num, results, err));
     if (batch->status != MLA_OK) {
         *err = batch->error;
         return batch->status;

@@ -6,6 +6,7 @@
 #include "cli/prompts.h"
 #include "cli/token_text.h"
 
+struct generation_batch;
 typedef struct generation {
     token_list prompt;
     int64_t max_tokens; /* never 0: what the context leaves, where nothing else is said */
@@ -16,6 +17,7 @@ typedef struct generation {
     bool is_headed; /* its header, where several answers have one, is printed */
     bool is_done;
     engine_result result;
+    struct generation_batch *batch;
 } generation;
 
 typedef struct generation_batch {

@@ -73,8 +73,11 @@ static const char *finish_name(engine_finish finish)
         return "length";
     case ENGINE_CANCELLED:
         return "cancelled";
+    case ENGINE_FAILED:
+    case ENGINE_NUM_FINISHES:
+        break;
     }
-    return "unknown";
+    return "failed";
 }
 
 static json_t *rate_of(int64_t num, int64_t ns)

@@ -41,14 +41,10 @@ mla_status loaded_model_prepare(loaded_model *loaded, const loaded_model_limits 
                                 mla_error *err)
 {
     loaded_model_limits kept = *limits;
-    engine_options options = {
-        .kv_format = kept.kv_format,
-        .max_requests = kept.max_requests,
-        .max_context_tokens = kept.max_context_tokens,
-        .progress = show_progress,
-        .progress_user = &kept,
-        .estimate = kept.estimate,
-    };
+    engine_options options = kept.engine;
+    options.words = loaded->tokenizer;
+    options.progress = show_progress;
+    options.progress_user = &kept;
     int64_t begin_ns = mlai_now_ns();
     mla_status status = engine_open(loaded->model, &options, &loaded->engine, err);
     loaded->prepare_ns = mlai_now_ns() - begin_ns;

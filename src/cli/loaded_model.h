@@ -25,12 +25,9 @@ mla_status loaded_model_load(loaded_model *loaded, const model_options *options,
                              mla_error *err); /* config and weights */
 
 typedef struct loaded_model_limits {
-    mla_kv_format kv_format;
-    int32_t max_requests;
-    int64_t max_context_tokens; /* 0: the model's */
+    engine_options engine;      /* all but words and progress, which are filled in */
     void (*inside)(void *user); /* called inside each prime; NULL: none */
     void *user;
-    mla_memory_report *estimate; /* NULL, or MLA_INIT: filled before preparing */
 } loaded_model_limits;
 mla_status loaded_model_prepare(loaded_model *loaded, const loaded_model_limits *limits,
                                 mla_error *err); /* the engine; does not freeze */

@@ -103,12 +103,14 @@ static void watch_prime(void *user)
 
 static mla_status prepare(memory_run *run, const memory_options *wanted, mla_error *err)
 {
-    loaded_model_limits limits = {.kv_format = wanted->model.kv_format,
-                                  .max_requests = wanted->max_requests,
-                                  .max_context_tokens = wanted->max_context_tokens,
-                                  .inside = watch_prime,
-                                  .user = run,
-                                  .estimate = &run->estimate};
+    loaded_model_limits limits = {
+        .engine = {.kv_format = wanted->model.kv_format,
+                   .max_requests = wanted->max_requests,
+                   .max_context_tokens = wanted->max_context_tokens,
+                   .estimate = &run->estimate},
+        .inside = watch_prime,
+        .user = run,
+    };
     run->estimate = (mla_memory_report)MLA_INIT(mla_memory_report);
     MLAI_TRY(loaded_model_prepare(&run->loaded, &limits, err));
     if (run->status != MLA_OK) {
@@ -123,14 +125,6 @@ static mla_status prepare(memory_run *run, const memory_options *wanted, mla_err
     return take(run, PREPARED, err);
 }
 
-static bool accept_token(void *user, int32_t request, int32_t token)
-{
-    (void)user;
-    (void)request;
-    (void)token;
-    return true;
-}
-
 /* A short answer: prefill and decode have run. */
 static mla_status serve(memory_run *run, mla_error *err)
 {
@@ -142,8 +136,7 @@ static mla_status serve(memory_run *run, mla_error *err)
     engine_request request = {.prompt = prompt.ids,
                               .num_prompt = (int32_t)prompt.num,
                               .max_tokens = SERVED_TOKENS};
-    mla_status status =
-        engine_generate(run->loaded.engine, &request, 1, accept_token, NULL, &result, err);
+    mla_status status = engine_run(run->loaded.engine, &request, 1, &result, err);
     token_list_free(&prompt);
     MLAI_TRY(status);
     return take(run, SERVED, err);

@@ -94,9 +94,10 @@ static mla_status check_window(const score_run *run, int64_t window, mla_error *
 static mla_status prepare(score_run *run, const score_options *wanted, mla_error *err)
 {
     loaded_model *loaded = &run->loaded;
-    loaded_model_limits limits = {.kv_format = wanted->model.kv_format,
-                                  .max_requests = 1,
-                                  .max_context_tokens = wanted->window + 1};
+    loaded_model_limits limits = {.engine = {.kv_format = wanted->model.kv_format,
+                                             .max_requests = 1,
+                                             .max_context_tokens = wanted->window + 1,
+                                             .scores_texts = true}};
     void *window = NULL;
     MLAI_TRY(loaded_model_open(loaded, &wanted->model, err));
     MLAI_TRY(read_text(run, wanted->path, err));

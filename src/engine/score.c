@@ -34,7 +34,7 @@ static mla_status score_chunk(engine *self, const int32_t *tokens, int32_t first
         .tokens = tokens + first,
         .num_tokens = num,
         .first_position = first,
-        .block_table = engine_table(self, 0),
+        .block_table = self->slots[0].table,
         .logits = self->logits,
         .is_every_row = true,
     };
@@ -44,15 +44,10 @@ static mla_status score_chunk(engine *self, const int32_t *tokens, int32_t first
     return MLA_OK;
 }
 
-mla_status engine_score(engine *self, const int32_t *tokens, int32_t num_tokens,
-                        double *nll, mla_error *err)
+static mla_status score_rows(engine *self, const int32_t *tokens, int32_t num_rows,
+                             double *nll, mla_error *err)
 {
-    int32_t num_rows = num_tokens - 1;
     double sum = 0.0;
-    MLAI_CHECK(num_tokens >= 1 && num_tokens <= self->max_context_tokens, MLA_ERR_ARGUMENT,
-               "%d tokens to score; 1 to %lld", num_tokens,
-               (long long)self->max_context_tokens);
-    MLAI_TRY(model_check_tokens(self->model, tokens, num_tokens, err));
     for (int32_t first = 0; first < num_rows;) {
         int32_t here = engine_tokens_in_cell(first, num_rows);
         MLAI_TRY(score_chunk(self, tokens, first, here, err));
@@ -63,4 +58,24 @@ mla_status engine_score(engine *self, const int32_t *tokens, int32_t num_tokens,
     }
     *nll = sum;
     return MLA_OK;
+}
+
+mla_status engine_score(engine *self, const int32_t *tokens, int32_t num_tokens,
+                        double *nll, mla_error *err)
+{
+    int32_t num_pages = (int32_t)pages_needed(num_tokens, 0);
+    engine_slot *slot = &self->slots[0];
+    MLAI_CHECK(self->options.scores_texts, MLA_ERR_STATE,
+               "the engine was not opened to score texts");
+    MLAI_CHECK(num_tokens >= 1 && num_tokens <= self->limits.max_context_tokens,
+               MLA_ERR_ARGUMENT, "%d tokens to score; 1 to %lld", num_tokens,
+               (long long)self->limits.max_context_tokens);
+    MLAI_TRY(model_check_tokens(self->model, tokens, num_tokens, err));
+    MLAI_CHECK(!slot->request && pages_reserve(&self->pages, num_pages), MLA_ERR_STATE,
+               "the engine is not idle");
+    slot->num_reserved = num_pages;
+    slot_grow(self, slot, num_tokens - 1);
+    mla_status status = score_rows(self, tokens, num_tokens - 1, nll, err);
+    slot_give_pages(self, slot);
+    return status;
 }

@@ -25,7 +25,7 @@ static mla_status answer(mla_context *context, const char *dir, mla_error *err)
         status = engine_open(loaded, &options, &opened, err);
     }
     if (status == MLA_OK) {
-        status = engine_generate(opened, &request, 1, NULL, NULL, &result, err);
+        status = engine_run(opened, &request, 1, &result, err);
         assert_int_equal(status, MLA_OK);
         assert_true(result.num_tokens >= 1);
     }

@@ -119,7 +119,7 @@ static mla_status answer(generation_batch *batch, mla_error *err)
 {
     static const prompt_source sources[] = {{.text = "abc"}, {.text = "a <user> b"}};
     model_options options = {.dir = tiny.dir};
-    loaded_model_limits limits = {.kv_format = MLA_KV_FP8, .max_requests = 2};
+    loaded_model_limits limits = {.engine = {.kv_format = MLA_KV_FP8, .max_requests = 2}};
     mla_status status = loaded_model_open(batch->loaded, &options, err);
     if (status == MLA_OK) {
         status = generation_begin(batch, sources, 2, err);
@@ -128,7 +128,7 @@ static mla_status answer(generation_batch *batch, mla_error *err)
         status = loaded_model_load(batch->loaded, &options, err);
     }
     if (status == MLA_OK) {
-        status = generation_size(batch, 6, &limits.max_context_tokens, err);
+        status = generation_size(batch, 6, &limits.engine.max_context_tokens, err);
     }
     if (status == MLA_OK) {
         status = loaded_model_prepare(batch->loaded, &limits, err);

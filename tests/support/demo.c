@@ -32,6 +32,12 @@ demo demo_open(const demo_options *options)
         .kv_format = options->kv ? options->kv : MLA_KV_F32,
         .max_requests = options->max_requests ? options->max_requests : 1,
         .max_context_tokens = options->max_context,
+        .kv_bytes = options->kv_bytes,
+        .draft_tokens = options->draft_tokens,
+        .drafter = options->drafter,
+        .has_prefix_cache = options->has_prefix_cache,
+        .words = options->words,
+        .scores_texts = true,
     };
     must(engine_open(self.model, &how, &self.engine, &err), &err);
     return self;
@@ -109,11 +115,13 @@ int32_t demo_read_generations(demo_generation *out)
     return (int32_t)num;
 }
 
-static bool collect(void *user, int32_t request, int32_t token)
+static bool collect(engine_request *request, const engine_event *event)
 {
-    demo_output *out = user;
-    assert_true(out->num[request] < DEMO_MAX_TOKENS);
-    out->ids[request][out->num[request]++] = token;
+    demo_output *out = request->user;
+    int32_t index = (int32_t)(request - out->requests);
+    assert_true(out->num[index] < DEMO_MAX_TOKENS);
+    assert_int_equal(event->index, out->num[index]);
+    out->ids[index][out->num[index]++] = event->token;
     return true;
 }
 
@@ -122,9 +130,13 @@ void demo_generate(const demo *self, const engine_request *requests, int32_t num
 {
     mla_error err = {0};
     assert_true(num <= DEMO_MAX_GENERATIONS);
-    *out = (demo_output){0};
-    must(engine_generate(self->engine, requests, num, collect, out, out->results, &err),
-         &err);
+    memset(out, 0, sizeof *out);
+    for (int32_t i = 0; i < num; i++) {
+        memcpy(&out->requests[i], &requests[i], sizeof requests[i]);
+        out->requests[i].on_token = collect;
+        out->requests[i].user = out;
+    }
+    must(engine_run(self->engine, out->requests, num, out->results, &err), &err);
     for (int32_t i = 0; i < num; i++) {
         assert_int_equal(out->results[i].num_tokens, out->num[i]);
     }

@@ -9,12 +9,17 @@
 #include "support/must.h"
 
 typedef struct demo_options {
-    const char *dir;             /* NULL: models/demo */
-    int32_t threads;             /* 0: all */
-    uint32_t isa_mask;           /* 0: all */
-    mla_kv_format kv;            /* 0: f32 */
-    int32_t max_requests;        /* 0: 1 */
-    int64_t max_context;         /* 0: the model's */
+    const char *dir;      /* NULL: models/demo */
+    int32_t threads;      /* 0: all */
+    uint32_t isa_mask;    /* 0: all */
+    mla_kv_format kv;     /* 0: f32 */
+    int32_t max_requests; /* 0: 1 */
+    int64_t max_context;  /* 0: the model's */
+    uint64_t kv_bytes;    /* see engine_options, with the next ones */
+    int32_t draft_tokens;
+    drafter *drafter;
+    bool has_prefix_cache;
+    const tokenizer *words;
     uint64_t memory_limit_bytes; /* 0: none */
 } demo_options;
 
@@ -52,11 +57,12 @@ json_t *demo_read_json(const char *name);
  * score.json: windows [first, first + num), each within 0.02 %; num 0: all, and their sum. */
 void demo_check_score(const demo *self, int32_t first, int32_t num);
 
-/* What engine_generate made of some requests. */
+/* What engine_run made of some requests. */
 typedef struct demo_output {
     int32_t ids[DEMO_MAX_GENERATIONS][DEMO_MAX_TOKENS];
     int32_t num[DEMO_MAX_GENERATIONS];
     engine_result results[DEMO_MAX_GENERATIONS];
+    engine_request requests[DEMO_MAX_GENERATIONS];
 } demo_output;
 void demo_generate(const demo *self, const engine_request *requests, int32_t num,
                    demo_output *out);

@@ -43,25 +43,23 @@ static engine_request greedy_request(int32_t num_prompt, int64_t max_tokens)
 
 static int num_tokens_seen;
 
-static bool count_token(void *user, int32_t request, int32_t token)
+static bool count_token(engine_request *request, const engine_event *event)
 {
-    (void)user;
     (void)request;
-    (void)token;
+    (void)event;
     num_tokens_seen++;
     return true;
 }
 
 /* The second of two requests is refused, and nothing runs. */
-static void check_refused(engine_request bad, const char *part)
+static void check_refused_as(mla_status wanted, engine_request bad, const char *part)
 {
-    const engine_request requests[2] = {greedy_request(3, 2), bad};
+    engine_request requests[2] = {greedy_request(3, 2), bad};
     engine_result results[2];
     mla_error err = {0};
     num_tokens_seen = 0;
-    assert_int_equal(
-        engine_generate(opened.engine, requests, 2, count_token, NULL, results, &err),
-        MLA_ERR_ARGUMENT);
+    requests[0].on_token = count_token;
+    assert_int_equal(engine_run(opened.engine, requests, 2, results, &err), wanted);
     assert_int_equal(num_tokens_seen, 0);
     bool is_named = strncmp(err.message, "request 1: ", 11) == 0 && err.message[11] != ':';
     if (!is_named || !strstr(err.message, part)) {
@@ -69,12 +67,18 @@ static void check_refused(engine_request bad, const char *part)
     }
 }
 
+static void check_refused(engine_request bad, const char *part)
+{
+    check_refused_as(MLA_ERR_ARGUMENT, bad, part);
+}
+
 static void requests_that_do_not_fit_are_refused_with_both_numbers(void **state)
 {
     (void)state;
-    check_refused(greedy_request(3, CONTEXT - 2),
-                  "3 tokens and 38 new ones do not fit the context of 40");
-    check_refused(greedy_request(CONTEXT, 0), "40 tokens leaves no room");
+    check_refused_as(MLA_ERR_BUFFER_SMALL, greedy_request(3, CONTEXT - 2),
+                     "3 tokens and 38 new ones do not fit the context of 40");
+    check_refused_as(MLA_ERR_BUFFER_SMALL, greedy_request(CONTEXT, 0),
+                     "40 tokens leaves no room");
     check_refused(greedy_request(0, 1), "the prompt has no token");
     check_refused(greedy_request(3, -1), "max_tokens is -1");
 }
@@ -133,12 +137,10 @@ static void max_tokens_ends_a_request_by_length(void **state)
     assert_true(out.results[0].prefill_ns > 0 && out.results[0].decode_ns >= 0);
 }
 
-static bool stop_the_first(void *user, int32_t request, int32_t token)
+static bool stop_at_3(engine_request *request, const engine_event *event)
 {
-    int32_t *num = user; /* [2] */
-    (void)token;
-    num[request]++;
-    return request != 0 || num[0] < 3;
+    (void)request;
+    return event->index < 2;
 }
 
 static void a_receiver_ends_its_request_and_no_other(void **state)
@@ -146,24 +148,22 @@ static void a_receiver_ends_its_request_and_no_other(void **state)
     (void)state;
     engine_request requests[2] = {greedy_request(3, 20), greedy_request(3, 20)};
     engine_result results[2];
-    int32_t num[2] = {0};
     mla_error err = {0};
     demo_output out;
     demo_generate(&opened, requests, 1, &out);
     assert_true(out.num[0] > 3); /* or this shows nothing */
-    must(engine_generate(opened.engine, requests, 2, stop_the_first, num, results, &err),
-         &err);
+    requests[0].on_token = stop_at_3;
+    must(engine_run(opened.engine, requests, 2, results, &err), &err);
     assert_int_equal(results[0].finish, ENGINE_CANCELLED);
     assert_int_equal(results[0].num_tokens, 3);
-    assert_int_equal(num[1], out.num[0]);
+    assert_int_equal(results[1].num_tokens, out.num[0]);
     assert_int_equal(results[1].finish, out.results[0].finish);
 }
 
 static void no_requests_are_no_work(void **state)
 {
     (void)state;
-    assert_int_equal(engine_generate(opened.engine, NULL, 0, NULL, NULL, NULL, NULL),
-                     MLA_OK);
+    assert_int_equal(engine_run(opened.engine, NULL, 0, NULL, NULL), MLA_OK);
 }
 
 static void a_score_needs_tokens_that_fit(void **state)
