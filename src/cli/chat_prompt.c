@@ -5,6 +5,7 @@
 
 #include "attention/context.h"
 #include "base/status.h"
+#include "cli/text_file.h"
 #include "model/chat_template.h"
 
 /* A list is the messages of an object that has nothing else. */
@@ -19,7 +20,7 @@ static mla_status read_fields(mla_context *context, const char *path, json_t **o
     json_error_t error;
     memset(&error, 0, sizeof error);
     byte_buffer file = {.context = context};
-    MLAI_TRY(byte_buffer_read(&file, path, err));
+    MLAI_TRY(text_file_read(path, &file, err));
     json_scope before = json_scope_enter(mlai_context_ledger(context), MLA_FOR_SERVER);
     json_t *read = json_loadb(file.data, file.num, JSON_REJECT_DUPLICATES, &error);
     *out = read ? as_object(read) : NULL;

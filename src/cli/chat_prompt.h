@@ -2,8 +2,8 @@
 #ifndef MLA_CLI_CHAT_PROMPT_H
 #define MLA_CLI_CHAT_PROMPT_H
 
-#include "cli/byte_buffer.h"
 #include "model/tokenizer.h"
+#include "server/byte_buffer.h"
 
 typedef struct chat_source {
     const char *path; /* of {"messages": [...], ...} or [messages]; "-": standard input */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "cli/byte_buffer.h"
+#include "cli/text_file.h"
 
 static mla_status encode_text(const tokenizer *words, const char *text, size_t bytes,
                               token_list *out, mla_error *err)
@@ -33,7 +33,7 @@ mla_status prompt_encode(mla_context *context, const tokenizer *words,
         return chat_prompt_encode(context, words, &source->chat, out, err);
     }
     byte_buffer file = {.context = context};
-    mla_status status = byte_buffer_read(&file, source->path, err);
+    mla_status status = text_file_read(source->path, &file, err);
     if (status == MLA_OK) {
         status = encode_text(words, file.data, file.num, out, err);
     }

@@ -4,12 +4,12 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "cli/byte_buffer.h"
 #include "cli/command.h"
 #include "cli/json_output.h"
 #include "cli/loaded_model.h"
 #include "cli/memory_snapshot.h"
 #include "cli/progress_bar.h"
+#include "cli/text_file.h"
 
 enum { KEY_WINDOW = 0x100, KEY_MAX_WINDOWS };
 enum { DEFAULT_WINDOW = 1023, ALIGN_BYTES = 64 };
@@ -68,7 +68,7 @@ static const struct argp score_argp = {
 static mla_status read_text(score_run *run, const char *path, mla_error *err)
 {
     byte_buffer file = {.context = run->loaded.context};
-    mla_status status = byte_buffer_read(&file, path, err);
+    mla_status status = text_file_read(path, &file, err);
     if (status == MLA_OK) {
         status = tokenizer_encode(run->loaded.tokenizer, file.data, file.num,
                                   TOKENIZER_PLAIN, &run->text, err);

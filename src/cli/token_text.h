@@ -3,8 +3,8 @@
 #ifndef MLA_CLI_TOKEN_TEXT_H
 #define MLA_CLI_TOKEN_TEXT_H
 
-#include "cli/byte_buffer.h"
 #include "model/tokenizer.h"
+#include "server/byte_buffer.h"
 
 /* Born as {.bytes = {.context = context}}; released with byte_buffer_free(&bytes). */
 typedef struct token_text {

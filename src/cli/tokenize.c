@@ -3,12 +3,12 @@
 #include <stdio.h>
 
 #include "base/status.h"
-#include "cli/byte_buffer.h"
 #include "cli/chat_prompt.h"
 #include "cli/command.h"
 #include "cli/complain.h"
 #include "cli/id_list.h"
 #include "cli/loaded_model.h"
+#include "cli/text_file.h"
 #include "cli/token_text.h"
 
 enum { KEY_BOS = 0x100, KEY_DECODE, KEY_JSON, KEY_CHAT, KEY_ALLOW_SPECIAL, KEY_TEXT };
@@ -158,7 +158,7 @@ static mla_status tokenize(loaded_model *loaded, const tokenize_options *wanted,
         return print_chat(loaded, wanted, err);
     }
     byte_buffer text = {.context = loaded->context};
-    mla_status status = byte_buffer_read(&text, "-", err);
+    mla_status status = text_file_read("-", &text, err);
     if (status == MLA_OK) {
         status = wanted->is_decode ? decode(loaded, &text, err)
                                    : encode(loaded, wanted->adds_bos, &text, err);

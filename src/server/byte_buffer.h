@@ -1,7 +1,7 @@
 /* byte_buffer.h - bytes that grow in the ledger's memory, class server: text on its way in
  * or out. Grows also after the freeze. */
-#ifndef MLA_CLI_BYTE_BUFFER_H
-#define MLA_CLI_BYTE_BUFFER_H
+#ifndef MLA_SERVER_BYTE_BUFFER_H
+#define MLA_SERVER_BYTE_BUFFER_H
 
 #include "mla/mla.h"
 
@@ -16,8 +16,5 @@ void byte_buffer_free(byte_buffer *buffer);
 
 /* Room for `extra` more bytes after the `num` in use. */
 mla_status byte_buffer_reserve(byte_buffer *buffer, size_t extra, mla_error *err);
-
-/* Appends a whole file of at most 256 MiB; "-" is standard input. */
-mla_status byte_buffer_read(byte_buffer *buffer, const char *path, mla_error *err);
 
 #endif
