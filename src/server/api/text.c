@@ -1,0 +1,151 @@
+/* text.c - JSON by hand: see text.h. */
+#include "server/api/text.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/status.h"
+#include "engine/engine.h"
+
+enum { NUMBER_BYTES = 32, PIECE_BYTES = 64, GROWTH = 3, MAX_HELD = 4 };
+
+api_text api_text_begin(byte_buffer *to, mla_error *err)
+{
+    return (api_text){.to = to, .start = to->num, .status = MLA_OK, .err = err};
+}
+
+mla_status api_text_end(api_text *text)
+{
+    if (text->status != MLA_OK) {
+        text->to->num = text->start;
+    }
+    return text->status;
+}
+
+char *api_text_room(api_text *text, size_t bytes)
+{
+    byte_buffer *to = text->to;
+    if (text->status != MLA_OK) {
+        return NULL;
+    }
+    if (to->capacity - to->num < bytes || !to->data) {
+        text->status = byte_buffer_reserve(to, bytes, text->err);
+    }
+    return text->status == MLA_OK ? to->data + to->num : NULL;
+}
+
+void api_text_wrote(api_text *text, size_t bytes)
+{
+    text->to->num += bytes;
+}
+
+void api_text_bytes(api_text *text, const char *data, size_t bytes)
+{
+    char *out = api_text_room(text, bytes);
+    if (out && bytes > 0) {
+        memcpy(out, data, bytes);
+        api_text_wrote(text, bytes);
+    }
+}
+
+void api_text_int(api_text *text, int64_t value)
+{
+    char digits[NUMBER_BYTES];
+    char *at = digits + sizeof digits;
+    uint64_t left = value < 0 ? UINT64_C(0) - (uint64_t)value : (uint64_t)value;
+    do {
+        *--at = (char)('0' + left % 10);
+        left /= 10;
+    } while (left > 0);
+    if (value < 0) {
+        *--at = '-';
+    }
+    api_text_bytes(text, at, (size_t)(digits + sizeof digits - at));
+}
+
+void api_text_real(api_text *text, double value)
+{
+    static const double nothing = -9999.0;
+    char digits[NUMBER_BYTES];
+    int num = snprintf(digits, sizeof digits, "%.9g", isfinite(value) ? value : nothing);
+    api_text_bytes(text, digits, (size_t)num);
+}
+
+/* What a byte becomes; 0: itself, 'u': \u00XX. */
+static char short_escape(unsigned char byte)
+{
+    switch (byte) {
+    case '"':
+    case '\\':
+        return (char)byte;
+    case '\n':
+        return 'n';
+    case '\r':
+        return 'r';
+    case '\t':
+        return 't';
+    default:
+        return byte < 0x20 ? 'u' : 0;
+    }
+}
+
+char *api_escape(const char *data, size_t bytes, char *out)
+{
+    static const char hex[] = "0123456789abcdef";
+    for (size_t i = 0; i < bytes; i++) {
+        unsigned char byte = (unsigned char)data[i];
+        char escape = short_escape(byte);
+        if (!escape) {
+            *out++ = data[i];
+            continue;
+        }
+        *out++ = '\\';
+        *out++ = escape;
+        if (escape == 'u') {
+            *out++ = '0';
+            *out++ = '0';
+            *out++ = hex[byte >> 4];
+            *out++ = hex[byte & 15];
+        }
+    }
+    return out;
+}
+
+void api_text_escaped(api_text *text, const char *data, size_t bytes)
+{
+    for (size_t done = 0; done < bytes;) {
+        size_t piece = bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES;
+        char *out = api_text_room(text, API_ESCAPED_BYTES * piece);
+        if (!out) {
+            return;
+        }
+        api_text_wrote(text, (size_t)(api_escape(data + done, piece, out) - out));
+        done += piece;
+    }
+}
+
+void api_text_string(api_text *text, const char *string)
+{
+    if (!string) {
+        api_text_add(text, "null");
+        return;
+    }
+    api_text_add(text, "\"");
+    api_text_escaped(text, string, strlen(string));
+    api_text_add(text, "\"");
+}
+
+void api_text_bytes_as_string(api_text *text, const char *data, size_t bytes)
+{
+    detokenizer state = {.num_held = 0};
+    char clean[GROWTH * (PIECE_BYTES + MAX_HELD)];
+    api_text_add(text, "\"");
+    for (size_t done = 0; done < bytes;) {
+        size_t piece = bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES;
+        size_t num = detokenizer_feed(&state, data + done, piece, clean);
+        api_text_escaped(text, clean, num);
+        done += piece;
+    }
+    api_text_escaped(text, clean, detokenizer_finish(&state, clean));
+    api_text_add(text, "\"");
+}
