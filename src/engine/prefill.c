@@ -1,6 +1,7 @@
 /* prefill.c - prompts go into the cache piece by piece. Which prompt has the next piece is a
- * matter of turns: each piece costs its request that many tokens, the least one is next, and
- * whoever comes later starts at the present level (moved by its priority). So short prompts
+ * matter of turns: each piece costs its request that many tokens, and the least one is next.
+ * Whoever comes later starts at the present level, which rises by each one's equal share of
+ * what is done (weighted fair queueing's virtual time), moved by its priority. So short prompts
  * pass long ones, and long ones still get their share. */
 #include "engine/state.h"
 
@@ -20,17 +21,17 @@ static int64_t turn_of(const engine_slot *slot)
     return slot->prefill_turn + (int64_t)slot->request->priority * TOKENS_A_STEP;
 }
 
-static engine_slot *next_slot(engine *self)
+/* num: of those that want one. */
+static engine_slot *next_slot(engine *self, int32_t *num)
 {
     engine_slot *best = NULL;
+    *num = 0;
     for (int32_t i = 0; i < self->limits.max_requests; i++) {
         engine_slot *slot = &self->slots[i];
+        *num += slot_is_prefilling(slot);
         if (slot_is_prefilling(slot) && (!best || turn_of(slot) < turn_of(best))) {
             best = slot;
         }
-    }
-    if (best && best->prefill_turn > self->prefill_now) {
-        self->prefill_now = best->prefill_turn;
     }
     return best;
 }
@@ -125,7 +126,8 @@ static mla_status prefill(engine *self, engine_slot *slot, int32_t num, mla_erro
 
 mla_status prefill_piece(engine *self, bool *has_worked, mla_error *err)
 {
-    engine_slot *slot = next_slot(self);
+    int32_t num_prefilling = 0;
+    engine_slot *slot = next_slot(self, &num_prefilling);
     if (!slot) {
         return MLA_OK;
     }
@@ -135,5 +137,6 @@ mla_status prefill_piece(engine *self, bool *has_worked, mla_error *err)
         num = PIECE_BESIDE;
     }
     *has_worked = true;
+    self->prefill_now += mlai_ceil_div(num, num_prefilling);
     return prefill(self, slot, num, err);
 }

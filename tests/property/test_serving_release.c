@@ -60,6 +60,9 @@ static void draw_prompt(asked *out, int32_t vocab)
         out->prompt[i] =
             i < shared ? base[i] : (int32_t)rng_between(&random_of_test, 3, vocab - 1);
     }
+    if (rng_between(&random_of_test, 0, 2) == 0) { /* pages alike after another beginning */
+        out->prompt[0] = 3 + (out->prompt[0] + 1) % (vocab - 3);
+    }
     out->request.prompt = out->prompt;
     out->request.num_prompt = num;
 }

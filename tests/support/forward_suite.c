@@ -51,6 +51,10 @@ static int end(void **state)
     return 0;
 }
 
+enum { STEP_ROWS = 5 };
+static const int32_t feature_layers[1] = {
+    -1}; /* the tiny model has no other before its last */
+
 static demo prepared(int32_t threads, mla_kv_format kv)
 {
     demo opened =
@@ -58,6 +62,9 @@ static demo prepared(int32_t threads, mla_kv_format kv)
     mla_error err = {0};
     model_limits limits = {.kv_format = kv,
                            .max_sequences = SEQUENCES,
+                           .max_step_rows = STEP_ROWS,
+                           .feature_layers = feature_layers,
+                           .num_feature_layers = 1,
                            .max_context_tokens = PAGES_EACH * MODEL_PAGE_TOKENS,
                            .num_pages = PAGES};
     must(model_prepare(opened.model, &limits, &err), &err);
@@ -209,6 +216,75 @@ static void decoded_rows_do_not_depend_on_their_neighbours(void **state)
     demo_close(&opened);
 }
 
+/* rows[i] tokens of the prompt from lengths[i] on, each its own step or all in one. */
+static void verify_some(const demo *opened, const int32_t rows[SEQUENCES],
+                        const int32_t lengths[SEQUENCES],
+                        int32_t tables[SEQUENCES][PAGES_EACH], float *logits,
+                        float *features)
+{
+    int32_t tokens[SEQUENCES * STEP_ROWS];
+    int64_t positions[SEQUENCES];
+    const int32_t *step_tables[SEQUENCES];
+    int32_t num = 0;
+    mla_error err = {0};
+    for (int32_t i = 0; i < SEQUENCES; i++) {
+        positions[i] = lengths[i];
+        step_tables[i] = tables[i];
+        for (int32_t j = 0; j < rows[i]; j++) {
+            tokens[num++] = prompt[lengths[i] + j];
+        }
+    }
+    model_step step = {.num_sequences = SEQUENCES,
+                       .num_rows = rows,
+                       .tokens = tokens,
+                       .positions = positions,
+                       .block_tables = step_tables,
+                       .logits = logits,
+                       .features = features};
+    must(model_decode(opened->model, &step, &err), &err);
+}
+
+static void rows_of_one_step_are_those_of_single_steps(void **state)
+{
+    (void)state;
+    enum { MOST = SEQUENCES * STEP_ROWS };
+    static const int32_t lengths[SEQUENCES] = {1, 62, 255, 300, 495};
+    static const int32_t rows[SEQUENCES] = {5, 3, 2, 1, 4};
+    demo opened = prepared(0, MLA_KV_BF16);
+    size_t width = (size_t)model_config_of(opened.model)->hidden_size;
+    int32_t tables[SEQUENCES][PAGES_EACH];
+    float *features = calloc(2 * MOST, width * sizeof(float));
+    float *single = first_logits + (size_t)MOST * vocab;
+    assert_non_null(features);
+    for (int32_t i = 0; i < SEQUENCES; i++) {
+        const int32_t pieces[2] = {lengths[i] < 256 ? lengths[i] : 256, lengths[i] - 256};
+        make_table(i * PAGES_EACH, 1, tables[i]);
+        prefill(&opened, tables[i], pieces, lengths[i], second_logits);
+    }
+    for (int32_t j = 0; j < STEP_ROWS; j++) {
+        const int32_t one[SEQUENCES] = {1, 1, 1, 1, 1};
+        int32_t at[SEQUENCES];
+        for (int32_t i = 0; i < SEQUENCES; i++) {
+            at[i] = lengths[i] + (j < rows[i] ? j : rows[i] - 1);
+        }
+        verify_some(&opened, one, at, tables, single, features);
+        for (int32_t i = 0, row = 0; i < SEQUENCES; row += rows[i++]) {
+            size_t to = (size_t)(row + (j < rows[i] ? j : rows[i] - 1));
+            memcpy(first_logits + to * vocab, single + (size_t)i * vocab,
+                   vocab * sizeof(float));
+            memcpy(features + (MOST + to) * width, features + (size_t)i * width,
+                   width * sizeof(float));
+        }
+    }
+    verify_some(&opened, rows, lengths, tables, second_logits, features);
+    check_same_bits(5 + 3 + 2 + 1 + 4);
+    assert_memory_equal(features, features + (size_t)MOST * width,
+                        (5 + 3 + 2 + 1 + 4) * width * sizeof(float));
+    assert_true(features[0] != 0.0F);
+    free(features);
+    demo_close(&opened);
+}
+
 static double distance_of_rows(const float *a, const float *b)
 {
     double worst = 0.0;
@@ -325,6 +401,7 @@ static int run_level(const char *name, uint32_t mask)
         cmocka_unit_test(threads_and_pages_change_nothing),
         cmocka_unit_test(a_step_within_a_step_is_refused),
         cmocka_unit_test(decoded_rows_do_not_depend_on_their_neighbours),
+        cmocka_unit_test(rows_of_one_step_are_those_of_single_steps),
         cmocka_unit_test(decode_continues_what_prefill_began_in_every_format),
         cmocka_unit_test(sampled_tokens_do_not_depend_on_the_batch),
         cmocka_unit_test(a_frozen_engine_runs_without_an_allocation),
