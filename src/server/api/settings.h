@@ -18,6 +18,9 @@ typedef struct api_defaults {
 mla_status api_defaults_read(mlai_ledger *ledger, const char *dir, api_defaults *out,
                              mla_error *err);
 
+/* In bytes; looks at the whole vocabulary. */
+size_t api_longest_token(const tokenizer *words);
+
 enum {
     API_MAX_CHOICES = 128, /* of one call: prompts times n */
     API_MAX_MESSAGES = 2048,
@@ -33,7 +36,10 @@ typedef struct api_settings {
     const char *version;    /* of the program: /version, and in system_fingerprint */
     int64_t start_seconds;  /* since 1970: "created" of the model */
     api_defaults defaults;
-    bool allows_control;   /* messages may hold control tokens */
+    bool allows_control; /* messages may hold control tokens */
+    /* api_longest_token: text of more bytes than whole contexts of such tokens is refused before
+     * it is encoded; 0: none is */
+    size_t longest_token_bytes;
     size_t max_call_bytes; /* of all mailboxes of one call; 0: 64 MiB */
     size_t max_body_bytes; /* that the transport lets through; 0: unknown */
 

@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 #include "base/status.h"
-#include "engine/engine.h"
 
 enum { NUMBER_BYTES = 32, PIECE_BYTES = 64, GROWTH = 3, MAX_HELD = 4 };
 
@@ -135,17 +134,60 @@ void api_text_string(api_text *text, const char *string)
     api_text_add(text, "\"");
 }
 
-void api_text_bytes_as_string(api_text *text, const char *data, size_t bytes)
+/* Any bytes, as text: a piece at a time, because each may become thrice as many. */
+static void feed(api_text *text, detokenizer *state, const char *data, size_t bytes)
 {
-    detokenizer state = {.num_held = 0};
     char clean[GROWTH * (PIECE_BYTES + MAX_HELD)];
-    api_text_add(text, "\"");
     for (size_t done = 0; done < bytes;) {
         size_t piece = bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES;
-        size_t num = detokenizer_feed(&state, data + done, piece, clean);
+        size_t num = detokenizer_feed(state, data + done, piece, clean);
         api_text_escaped(text, clean, num);
         done += piece;
     }
-    api_text_escaped(text, clean, detokenizer_finish(&state, clean));
+}
+
+static void feed_end(api_text *text, detokenizer *state)
+{
+    char clean[GROWTH];
+    api_text_escaped(text, clean, detokenizer_finish(state, clean));
+}
+
+void api_text_bytes_as_string(api_text *text, const char *data, size_t bytes)
+{
+    detokenizer state = {.num_held = 0};
     api_text_add(text, "\"");
+    feed(text, &state, data, bytes);
+    feed_end(text, &state);
+    api_text_add(text, "\"");
+}
+
+void api_text_tokens(api_text *text, const tokenizer *words, const int32_t *ids, size_t num)
+{
+    detokenizer state = {.num_held = 0};
+    api_text_add(text, "\"");
+    for (size_t i = 0; i < num; i++) {
+        size_t bytes = 0;
+        const char *piece = tokenizer_bytes_of(words, ids[i], &bytes);
+        feed(text, &state, piece, bytes);
+    }
+    feed_end(text, &state);
+    api_text_add(text, "\"");
+}
+
+/* What a detokenizer changes is no text. */
+bool api_is_text(const char *data, size_t bytes)
+{
+    detokenizer state = {.num_held = 0};
+    char clean[GROWTH * (PIECE_BYTES + MAX_HELD)];
+    size_t num = 0; /* that came out, equal to what went in */
+    for (size_t done = 0; done < bytes;) {
+        size_t piece = bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES;
+        size_t made = detokenizer_feed(&state, data + done, piece, clean);
+        done += piece;
+        if (num + made > done || memcmp(clean, data + num, made) != 0) {
+            return false;
+        }
+        num += made;
+    }
+    return state.num_held == 0;
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "engine/engine.h"
 #include "server/byte_buffer.h"
 
 typedef struct api_text {
@@ -37,6 +38,13 @@ void api_text_escaped(api_text *text, const char *data, size_t bytes);
 void api_text_string(api_text *text, const char *string); /* NULL: null */
 /* Any bytes, with quotation marks; what is not UTF-8 becomes U+FFFD. */
 void api_text_bytes_as_string(api_text *text, const char *data, size_t bytes);
+
+/* The text of ids [num], special tokens too, with quotation marks. */
+void api_text_tokens(api_text *text, const tokenizer *words, const int32_t *ids,
+                     size_t num);
+
+/* Is it UTF-8, whole characters only? */
+bool api_is_text(const char *data, size_t bytes);
 
 /* The most bytes that one byte becomes when it is escaped. */
 enum { API_ESCAPED_BYTES = 6 };
