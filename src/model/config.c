@@ -118,6 +118,19 @@ static mla_status check_experts(const json_document *doc, const model_config *c,
     return MLA_OK;
 }
 
+/* The numbers that give the experts' tensors their shapes. config->choice: what holds where
+ * topk_method says nothing. */
+static mla_status read_expert_numbers(const json_document *doc, model_config *config,
+                                      mla_error *err)
+{
+    int choice = (int)config->choice;
+    MLAI_TRY(read_ints(doc, expert_keys, sizeof expert_keys / sizeof expert_keys[0], config,
+                       err));
+    MLAI_TRY(read_word(doc, "topk_method", choice_words, &choice, err));
+    config->choice = (router_choice)choice;
+    return check_experts(doc, config, err);
+}
+
 static mla_status read_experts(const json_document *doc, model_config *config,
                                mla_error *err)
 {
@@ -128,14 +141,11 @@ static mla_status read_experts(const json_document *doc, model_config *config,
     if (config->num_experts == 0) {
         return MLA_OK;
     }
-    MLAI_TRY(read_ints(doc, expert_keys, sizeof expert_keys / sizeof expert_keys[0], config,
-                       err));
     int score = (int)config->family->score;
-    int choice = (int)config->family->choice;
+    config->choice = config->family->choice;
+    MLAI_TRY(read_expert_numbers(doc, config, err));
     MLAI_TRY(read_word(doc, "scoring_func", score_words, &score, err));
-    MLAI_TRY(read_word(doc, "topk_method", choice_words, &choice, err));
     config->score = (router_score)score;
-    config->choice = (router_choice)choice;
     config->is_topk_normed = config->family->is_topk_normed;
     MLAI_TRY(key_bool(doc, doc->root, "norm_topk_prob", &config->is_topk_normed, err));
     double scale = 1.0;
@@ -144,7 +154,7 @@ static mla_status read_experts(const json_document *doc, model_config *config,
                           &scale, err));
     }
     config->routed_scale = (float)scale;
-    return check_experts(doc, config, err);
+    return MLA_OK;
 }
 
 static mla_status find_family(const json_document *doc, const model_family **out,
@@ -321,4 +331,17 @@ bool model_config_is_moe_layer(const model_config *config, int32_t layer)
 {
     return config->num_experts > 0 && layer >= config->first_moe_layer &&
            layer % config->moe_layer_freq == 0;
+}
+
+mla_status model_config_read_shape(const json_document *doc, model_config *config,
+                                   mla_error *err)
+{
+    const json_t *root = doc->root;
+    MLAI_TRY(
+        read_ints(doc, core_keys, sizeof core_keys / sizeof core_keys[0], config, err));
+    MLAI_TRY(key_bool(doc, root, "attention_bias", &config->has_attention_bias, err));
+    MLAI_TRY(key_bool(doc, root, "tie_word_embeddings", &config->is_embedding_tied, err));
+    config->moe_layer_freq = 1;
+    config->num_groups = 1;
+    return config->num_experts > 0 ? read_expert_numbers(doc, config, err) : MLA_OK;
 }

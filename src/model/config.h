@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "base/ledger.h"
+#include "model/json.h"
 
 typedef enum router_score { ROUTER_SOFTMAX = 1, ROUTER_SIGMOID } router_score;
 typedef enum router_choice {
@@ -64,6 +65,12 @@ mla_status model_config_add_eos(model_config *config, int64_t id, mla_error *err
  * that no product of two of them passes 2^31. */
 mla_status model_config_read(mlai_ledger *ledger, const char *dir, model_config *out,
                              mla_error *err);
+
+/* Only the numbers that give tensors their shapes, which say how much memory a model is that
+ * this library need not be able to run. config: all 0 before but for family and choice, which
+ * hold where the document says nothing; the same limits on every number. */
+mla_status model_config_read_shape(const json_document *doc, model_config *config,
+                                   mla_error *err);
 
 bool model_config_is_moe_layer(const model_config *config, int32_t layer);
 
