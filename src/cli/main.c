@@ -20,6 +20,7 @@ static const command commands[] = {
     {"tokenize", command_tokenize, "text to token ids, and back"},
     {"attend", command_attend, "one attention call on arrays from files"},
     {"memory", command_memory, "every byte by name, from loading to closing"},
+    {"plan", command_plan, "whether a deployment fits, before it is loaded"},
     {"doctor", command_doctor, "what this machine and this build offer"},
     {"bench", command_bench, "how fast, and what share of the machine's limit"},
     {"qualify", command_qualify, "the acceptance matrix on a device, and its receipt"},
