@@ -1,6 +1,7 @@
 /* decode.c - one step of all requests that write: each has a row for its last token and one
  * for every guess of the drafter. A guess is accepted where the token drawn before it is that
  * token; so the tokens are those that would have come without it. */
+#include "base/clock.h"
 #include "engine/state.h"
 
 /* The writing slots, in order; returns their number. */
@@ -137,6 +138,7 @@ mla_status decode_step(engine *self, bool *has_worked, mla_error *err)
         return MLA_OK;
     }
     *has_worked = true;
+    int64_t begin_ns = mlai_now_ns();
     MLAI_TRY(draft_guesses(self, num, err));
     lay_rows(self, num);
     model_step step = {
@@ -149,6 +151,7 @@ mla_status decode_step(engine *self, bool *has_worked, mla_error *err)
         .features = self->features,
     };
     MLAI_TRY(model_decode(self->model, &step, err));
+    self->decode_ns = mlai_now_ns() - begin_ns;
     for (int32_t i = 0; i < num; i++) {
         take_tokens(self, i, first_row);
         first_row += self->step_rows_of[i];

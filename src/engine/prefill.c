@@ -3,11 +3,13 @@
  * Whoever comes later starts at the present level, which rises by each one's equal share of
  * what is done (weighted fair queueing's virtual time), moved by its priority. So short prompts
  * pass long ones, and long ones still get their share. */
+#include "base/clock.h"
 #include "engine/state.h"
 
 enum {
-    PIECE_BESIDE = 64,    /* tokens, while others write: they wait for no more than that */
     TOKENS_A_STEP = 4096, /* what a step of priority is worth */
+    LEAST_PIECE = 16,
+    CONTEXT_A_PIECE = 4, /* see piece_beside */
 };
 
 int32_t engine_tokens_in_cell(int64_t first, int64_t num)
@@ -44,6 +46,19 @@ static bool is_anyone_writing(const engine *self)
         }
     }
     return false;
+}
+
+/* Tokens of a piece while others write: as many as take about as long as their own step, so
+ * that they wait for twice a step and not for a whole cell. Each piece computes the keys and
+ * values of all that is cached before it anew; so that this stays a bounded part of the work,
+ * a piece has at least a share of its position. */
+static int64_t piece_beside(const engine *self, int64_t position)
+{
+    int64_t token_ns = self->piece_token_ns > 0 ? self->piece_token_ns : 1;
+    int64_t least = position / CONTEXT_A_PIECE;
+    int64_t num = self->decode_ns / token_ns / LEAST_PIECE * LEAST_PIECE;
+    num = num > least ? num : least;
+    return num > LEAST_PIECE ? num : LEAST_PIECE;
 }
 
 static page_key next_key(const engine *self, const engine_slot *slot)
@@ -133,10 +148,13 @@ mla_status prefill_piece(engine *self, bool *has_worked, mla_error *err)
     }
     share_pages(self, slot);
     int32_t num = engine_tokens_in_cell(slot->length, slot->request->num_prompt);
-    if (num > PIECE_BESIDE && is_anyone_writing(self)) {
-        num = PIECE_BESIDE;
+    int64_t begin_ns = mlai_now_ns();
+    if (is_anyone_writing(self) && num > piece_beside(self, slot->length)) {
+        num = (int32_t)piece_beside(self, slot->length);
     }
     *has_worked = true;
     self->prefill_now += mlai_ceil_div(num, num_prefilling);
-    return prefill(self, slot, num, err);
+    MLAI_TRY(prefill(self, slot, num, err));
+    self->piece_token_ns = (mlai_now_ns() - begin_ns) / num;
+    return MLA_OK;
 }

@@ -54,6 +54,7 @@ struct engine {
     engine_slot *slots;   /* [max_requests] */
     engine_request *line; /* waiting, by place */
     int64_t num_arrived, prefill_now;
+    int64_t piece_token_ns, decode_ns; /* of the last piece and the last step */
     engine_stats stats;
     float *logits;                  /* [logit_rows][vocab] */
     float *features;                /* [max_rows][feature_width] */
