@@ -19,6 +19,7 @@ enum {
     KEY_TOP_P,
     KEY_MIN_P,
     KEY_SEED,
+    KEY_DRAFT_TOKENS,
 };
 #define MAX_TEMPERATURE 100.0
 
@@ -28,6 +29,7 @@ typedef struct generate_options {
     int32_t num_sources;
     bool allows_control;
     int64_t max_tokens; /* 0: up to the context */
+    int32_t draft_tokens;
     sampling_options sampling;
 } generate_options;
 
@@ -48,6 +50,10 @@ static const struct argp_option options[] = {
     {"top-p", KEY_TOP_P, "X", 0, "sample among the likeliest that sum to X; 1: all", 0},
     {"min-p", KEY_MIN_P, "X", 0, "leave out what is less than X times the likeliest", 0},
     {"seed", KEY_SEED, "N", 0, "of the random numbers (default 0)", 0},
+    {"draft-tokens", KEY_DRAFT_TOKENS, "N", 0,
+     "guess up to N tokens a step from the text so far (0 to 7, default 0); changes no "
+     "token",
+     0},
     {0},
 };
 
@@ -85,6 +91,9 @@ static error_t parse_value(int key, const char *text, generate_options *out)
         return arguments_real("--top-p", text, 0, 1, &sampling->top_p);
     case KEY_MIN_P:
         return arguments_real("--min-p", text, 0, 1, &sampling->min_p);
+    case KEY_DRAFT_TOKENS:
+        return arguments_integer32("--draft-tokens", text, 0, ENGINE_MAX_DRAFT,
+                                   &out->draft_tokens);
     case KEY_SEED:
         return parse_seed(text, &sampling->seed);
     default:
@@ -147,7 +156,8 @@ static mla_status prepare(generation_batch *batch, const generate_options *wante
 {
     loaded_model *loaded = batch->loaded;
     loaded_model_limits limits = {.engine = {.kv_format = wanted->model.kv_format,
-                                             .max_requests = wanted->num_sources}};
+                                             .max_requests = wanted->num_sources,
+                                             .draft_tokens = wanted->draft_tokens}};
     MLAI_TRY(loaded_model_open(loaded, &wanted->model, err));
     MLAI_TRY(generation_begin(batch, wanted->sources, wanted->num_sources, err));
     MLAI_TRY(loaded_model_load(loaded, &wanted->model, err));

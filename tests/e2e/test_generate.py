@@ -90,6 +90,14 @@ class Generate(program.ProgramTest):
         self.assertEqual(sample(7), sample(7, "--threads", 1))
         self.assertGreater(len({tuple(sample(seed)) for seed in range(4)}), 1)
 
+    def test_guesses_change_no_token(self):
+        for sampling in ((), ("--temperature", 1, "--seed", 9)):
+            asked = ("--prompt", "a b c a b c a b c a b", "--max-tokens", 60, *sampling)
+            plain = self.generate(*asked)["ids"]
+            for num in (1, 7):
+                with self.subTest(num=num, sampling=sampling):
+                    self.assertEqual(self.generate(*asked, "--draft-tokens", num)["ids"], plain)
+
     def test_temperature_alone_has_seed_0(self):
         options = ("--prompt", "The ", "--max-tokens", 8, "--temperature", 1)
         self.assertEqual(self.generate(*options)["ids"],
