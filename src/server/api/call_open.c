@@ -65,8 +65,8 @@ static bool check(const api_call *call, engine_request *request, api_failure *fa
                    ? fail_context(request, &misfit, param, failure)
                    : fail_pool(request, &misfit, limits->page_tokens, failure);
     }
-    if (status != MLA_OK) {
-        return api_fail_of(failure, &err, NULL);
+    if (status != MLA_OK) { /* the one rule that no field could be held to by itself */
+        return api_fail_of(failure, &err, request->min_tokens > 0 ? "min_tokens" : NULL);
     }
     if (!request->max_tokens) {
         request->max_tokens = default_tokens(limits, request->num_prompt);
