@@ -22,7 +22,7 @@ static mla_status read_fields(mla_context *context, const char *path, json_t **o
     byte_buffer file = {.context = context};
     MLAI_TRY(text_file_read(path, &file, err));
     json_scope before = json_scope_enter(mlai_context_ledger(context), MLA_FOR_SERVER);
-    json_t *read = json_loadb(file.data, file.num, JSON_REJECT_DUPLICATES, &error);
+    json_t *read = json_scope_parse(file.data, file.num, JSON_REJECT_DUPLICATES, &error);
     *out = read ? as_object(read) : NULL;
     bool is_memory = json_scope_has_failed();
     json_scope_leave(before);

@@ -18,13 +18,18 @@
 typedef struct json_scope {
     mlai_ledger *ledger;
     mla_purpose purpose;
-    bool has_failed; /* an allocation, since this scope was entered */
+    bool has_failed;              /* an allocation, since this scope was entered */
+    struct json_attempt *attempt; /* of json_scope_parse, while it runs */
 } json_scope;
 json_scope json_scope_enter(mlai_ledger *ledger, mla_purpose purpose);
 void json_scope_leave(json_scope before);
 
 /* Whether memory ran out in the current scope: jansson does not always say so. */
 bool json_scope_has_failed(void);
+
+/* json_loadb. Where memory runs out in a scope jansson may go on with half a text and trip over
+ * it; this returns NULL at once. The scope has then failed, and *error is not filled. */
+json_t *json_scope_parse(const char *text, size_t bytes, size_t flags, json_error_t *error);
 
 /* A parsed file. name: for errors; borrowed until document_close. */
 typedef struct json_document {

@@ -20,7 +20,8 @@ mla_status document_parse(mlai_ledger *ledger, const char *name, const char *tex
     json_error_t error;
     memset(&error, 0, sizeof error);
     json_scope before = json_scope_enter(ledger, MLA_FOR_CONTEXT);
-    json_t *root = json_loadb(text ? text : "", bytes, JSON_REJECT_DUPLICATES, &error);
+    json_t *root =
+        json_scope_parse(text ? text : "", bytes, JSON_REJECT_DUPLICATES, &error);
     bool is_memory = json_scope_has_failed();
     json_scope_leave(before);
     if (!root || is_memory) {
