@@ -73,7 +73,7 @@ bool api_body_read(const api_settings *settings, const char *body, size_t bytes,
         return false;
     }
     json_t *read =
-        json_loadb(body, bytes, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+        json_scope_parse(body, bytes, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
     if (json_scope_has_failed()) {
         json_decref(read);
         return api_fail(failure, API_UNAVAILABLE, NULL, "out_of_memory",
