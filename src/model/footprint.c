@@ -103,13 +103,11 @@ static void count_graphs(const profile *self, footprint *print)
 static void count_held(const profile *self, footprint *print)
 {
     const profile_numbers *is = &self->is;
-    footprint_class *session = &print->classes[MLA_FOR_SESSION];
     add_known(print, MLA_FOR_CONTEXT, "driver and runtime", is->context_bytes);
     add_known(print, MLA_FOR_PLAN, "loaded programs", is->plan_bytes);
     add_known(print, MLA_FOR_BINDING, "bindings", is->binding_bytes);
     add_known(print, MLA_FOR_SERVER, "server", is->server_bytes);
     add_known(print, MLA_FOR_OTHER, "unnamed", is->other_bytes);
-    session->peak_bytes = (uint64_t)is->session_bytes; /* and 0 when prepared */
 }
 
 static mla_status check_limits(const profile *self, int32_t concurrency, mla_error *err)

@@ -3,9 +3,11 @@
  * Rows are those of the larger of a prefill piece and a step in which every request verifies a
  * draft. A row has the arrays of model/state.h, each once, of which all layers take turns; on a
  * CUDA device they are bf16, on a CPU f32. The operands and the workspace of attention are what
- * libmla asks of its caller for such a step. */
+ * libmla asks of its caller for such a step, and the session's peak is what it tries that plan
+ * out on. */
 #include "attention/cpu/workspace.h"
 #include "attention/cuda/programs.h"
+#include "attention/operands.h"
 #include "attention/placement.h"
 #include "model/footprint_parts.h"
 #include "model/model.h"
@@ -177,6 +179,8 @@ mla_status footprint_count_activations(const profile *self, footprint *print,
     byte_sum workspace = {0};
     MLAI_TRY(mlai_geometry_of(&caps, &geometry, err));
     MLAI_TRY(workspace_of(self, &geometry, &workspace.bytes, err));
+    print->classes[MLA_FOR_SESSION].peak_bytes =
+        mlai_operands_bytes(&geometry, workspace.bytes); /* and 0 when prepared */
     footprint_add(print, MLA_FOR_ACTIVATIONS, "rows of a pass", count_rows(self, print));
     footprint_add(print, MLA_FOR_ACTIVATIONS, "logits", count_logits(self, print));
     footprint_add(print, MLA_FOR_ACTIVATIONS, "prefill block", count_prefill(self));

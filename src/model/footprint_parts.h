@@ -11,7 +11,7 @@ void footprint_add(footprint *print, mla_purpose purpose, const char *name, byte
 /* tokens, and classes kv and drafter. Weights are there. */
 mla_status footprint_count_rows(const profile *self, footprint *print, mla_error *err);
 
-/* Class activations. tokens are there. */
+/* Class activations, and the peak of session. tokens are there. */
 mla_status footprint_count_activations(const profile *self, footprint *print,
                                        mla_error *err);
 

@@ -59,8 +59,7 @@ typedef struct profile_numbers {
     /* comm */
     int64_t communicators, communicator_bytes, channels, signal_bytes;
     /* held: what is known by measuring only */
-    int64_t context_bytes, plan_bytes, session_bytes, binding_bytes, server_bytes,
-        other_bytes;
+    int64_t context_bytes, plan_bytes, binding_bytes, server_bytes, other_bytes;
 } profile_numbers;
 
 typedef struct profile {

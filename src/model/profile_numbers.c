@@ -54,7 +54,6 @@ static const number_key keys[] = {
     {"comm", "signal_bytes", AT(signal_bytes), 0, BYTES_LIMIT, 0},
     {"held", "context_bytes", AT(context_bytes), 0, BYTES_LIMIT, 0},
     {"held", "plan_bytes", AT(plan_bytes), 0, BYTES_LIMIT, 0},
-    {"held", "session_bytes", AT(session_bytes), 0, BYTES_LIMIT, 0},
     {"held", "binding_bytes", AT(binding_bytes), 0, BYTES_LIMIT, 0},
     {"held", "server_bytes", AT(server_bytes), 0, BYTES_LIMIT, 0},
     {"held", "other_bytes", AT(other_bytes), 0, BYTES_LIMIT, 0},

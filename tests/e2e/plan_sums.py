@@ -281,6 +281,18 @@ class Rank:
         table = up(self.local(self.serving.get("max_context_tokens")), self.page)
         return whole + 4 * (self.n * table + self.n + self.n + 1)
 
+    def session(self, workspace):
+        """What libmla tries the step's plan out on: one row a request and one page of a layer."""
+        is_cuda = Section(self.profile, "device").get("backend") == "cuda"
+        value = 2 if is_cuda else 4
+        output = 2 if is_cuda and self.context == 1 else 4
+        width = self.c.latent + self.c.rope
+        attended = self.c.heads // self.tensor * self.context
+        rows = self.n * attended * (width * value + self.c.latent * output + 4)
+        scale = 4 if self.serving.get("kv_format") == "fp8" else 0
+        words = self.n + self.n + self.n + 1  # tables of one page, lengths, starts
+        return self.page * self.row_bytes + rows + 4 * words + scale + workspace
+
     def held(self, name):
         return Section(self.profile, "held").get(name + "_bytes")
 
@@ -293,12 +305,12 @@ class Rank:
                      activations=self.activations() + workspace)
         return found
 
-    def refusal(self, classes):
+    def refusal(self, classes, workspace):
         """The first class that does not fit: its name, what it needs and what is left."""
         left = Section(self.profile, "device").get("memory_bytes")
         fixed = self.serving.get("kv_bytes")
         for name in self.ORDER:
-            need = self.held("session") if name == "session" else classes[name]
+            need = self.session(workspace) if name == "session" else classes[name]
             room = left
             if name == "kv" and fixed:
                 wanted = self.n * self.request()

@@ -87,7 +87,8 @@ class Sums(PlanTest):
         self.assertEqual(answer["total"], sum(wanted.values()))
         self.assertEqual(answer["parameters"], rank.weights.parameters)
         self.check_tokens(rank, answer["tokens"])
-        return rank.refusal(wanted)
+        self.assertEqual(answer["classes"]["session"]["peak"], rank.session(workspace))
+        return rank.refusal(wanted, workspace)
 
     def check_tokens(self, rank, tokens):
         layers = rank.row_bytes * rank.latent_layers
@@ -251,31 +252,18 @@ class Boundary(PlanTest):
     def test_the_first_class_that_does_not_fit_is_named(self):
         """Memory that ends one byte before the end of each class, in the order of life."""
         profile = self.without_fixed_pool("kimi-k3-16-cards-8-requests")
-        profile["held"].update(session_bytes=0, binding_bytes=1000, server_bytes=2000)
+        profile["held"].update(plan_bytes=1 << 30, binding_bytes=1000, server_bytes=2000)
         profile["device"]["memory_bytes"] = 1 << 50
-        classes = {name: of["now"] for name, of in self.plan(profile)["classes"].items()}
+        classes = self.plan(profile)["classes"]
         used = 0
         for name in Rank.ORDER:
-            used += classes[name]
-            if classes[name] > 0:
-                profile["device"]["memory_bytes"] = used - 1
+            need = classes[name]["peak"]
+            if need > 0:
+                profile["device"]["memory_bytes"] = used + need - 1
                 refusal = self.plan(profile)["refusal"]
                 self.assertEqual((refusal["class"], refusal["deficit"]), (name, 1))
-                self.assertEqual(refusal["required"], classes[name])
-
-    def test_the_peak_of_preparing_has_to_fit_and_is_given_back(self):
-        profile = self.without_fixed_pool("kimi-k3-16-cards-8-requests")
-        profile["device"]["memory_bytes"] = 1 << 50
-        answer = self.plan(profile)
-        before = sum(answer["classes"][name]["now"]
-                     for name in ("context", "comm", "weights", "drafter"))
-        after = answer["total"] - before
-        profile["held"]["session_bytes"] = after + 1000
-        profile["device"]["memory_bytes"] = answer["total"]
-        refusal = self.plan(profile)["refusal"]
-        self.assertEqual(refusal["class"], "session")
-        self.assertEqual((refusal["required"], refusal["deficit"]), (after + 1000, 1000))
-        self.assertEqual(refusal["total_deficit"], 0)
+                self.assertEqual(refusal["required"], need)
+            used += classes[name]["now"]
 
     def test_a_fixed_pool_holds_so_many_requests(self):
         profile = profile_named("deepseek-v2-lite")
