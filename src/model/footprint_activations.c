@@ -1,14 +1,17 @@
-/* footprint_activations.c - what a forward pass works in.
+/* footprint_activations.c - what a forward pass works in, and what preparing its plan does.
  *
- * Rows are those of the larger of a prefill piece and a step in which every request verifies a
- * draft. A row has the arrays of model/state.h, each once, of which all layers take turns; on a
- * CUDA device they are bf16, on a CPU f32. The operands and the workspace of attention are what
- * libmla asks of its caller for such a step, and the session's peak is what it tries that plan
- * out on. */
+ * On a CPU the arrays are those that model/activations.h lays out, and the engine's beside them.
+ * For a CUDA device, where no model runs yet, and for models that cannot be run, they are counted
+ * the same way: each array of a row once, of which all layers take turns, in bf16 (CPU: f32). Rows
+ * are those of the larger of a prefill piece and a step in which every request verifies a draft.
+ *
+ * The operands and the workspace of attention are what libmla asks of its caller for such a step,
+ * and the session's peak is what it tries that plan out on. */
 #include "attention/cpu/workspace.h"
 #include "attention/cuda/programs.h"
 #include "attention/operands.h"
 #include "attention/placement.h"
+#include "model/activations.h"
 #include "model/footprint_parts.h"
 #include "model/model.h"
 
@@ -73,6 +76,46 @@ static byte_sum count_rows(const profile *self, const footprint *print)
     byte_sum_add(&row, (size_t)self->shape.config.num_experts, sizeof(float)); /* router */
     byte_sum_add(&all, rows, row.bytes);
     all.is_overflown = all.is_overflown || row.is_overflown;
+    return all;
+}
+
+static bool is_laid_out(const profile *self)
+{
+    const model_shape *shape = &self->shape;
+    return self->backend == MLA_BACKEND_CPU && shape->kda.num_layers == 0 &&
+           !shape->has_output_gate && shape->residual_span == 0 &&
+           shape->expert_width == shape->config.hidden_size;
+}
+
+/* The arrays of a rank's share of the model, those of the absorbed form included. */
+static byte_sum count_arrays(const profile *self, const footprint *print,
+                             const mla_requirements *needs)
+{
+    const profile_numbers *is = &self->is;
+    model_config share = self->shape.config;
+    share.num_heads /= (int32_t)is->tensor;
+    share.intermediate_size /= (int32_t)is->tensor;
+    share.moe_intermediate_size /= (int32_t)(is->tensor / is->expert);
+    const activation_limits limits = {
+        .max_rows = is->prefill_tokens > print->step_rows ? (int32_t)is->prefill_tokens
+                                                          : print->step_rows,
+        .num_threads = (int32_t)is->threads,
+        .needs = needs,
+    };
+    carve count = {0};
+    activations unused;
+    activations_lay_out(&share, &limits, &count, &unused);
+    return (byte_sum){.bytes = count.used_bytes, .is_overflown = count.is_overflown};
+}
+
+/* The engine knows each request's tokens, and how often each word has come. */
+static byte_sum count_words(const profile *self, const footprint *print)
+{
+    size_t words =
+        (size_t)self->is.max_context_tokens + (size_t)self->shape.config.vocab_size;
+    byte_sum all = {0};
+    byte_sum_add(&all, byte_sum_product(&all, (size_t)print->concurrency, words),
+                 sizeof(int32_t));
     return all;
 }
 
@@ -158,13 +201,12 @@ static mla_status workspace_of(const profile *self, const mlai_geometry *geometr
     return MLA_OK;
 }
 
-static byte_sum operands_of(const mlai_geometry *geometry)
+static byte_sum operands_of(const mla_requirements *needs)
 {
-    mla_requirements needs;
     byte_sum all = {0};
-    mlai_geometry_requirements(geometry, MLA_SPACE_DEVICE, &needs);
-    const mla_need *each[] = {&needs.query,       &needs.output,       &needs.lse,
-                              &needs.block_table, &needs.context_lens, &needs.query_starts};
+    const mla_need *each[] = {&needs->query,        &needs->output,
+                              &needs->lse,          &needs->block_table,
+                              &needs->context_lens, &needs->query_starts};
     for (size_t i = 0; i < sizeof each / sizeof(mla_need *); i++) {
         byte_sum_add(&all, 1, each[i]->bytes);
     }
@@ -176,15 +218,26 @@ mla_status footprint_count_activations(const profile *self, footprint *print,
 {
     mla_caps caps = caps_of(self, print);
     mlai_geometry geometry;
+    mla_requirements needs;
     byte_sum workspace = {0};
     MLAI_TRY(mlai_geometry_of(&caps, &geometry, err));
     MLAI_TRY(workspace_of(self, &geometry, &workspace.bytes, err));
+    mlai_geometry_requirements(&geometry, MLA_SPACE_DEVICE, &needs);
     print->classes[MLA_FOR_SESSION].peak_bytes =
         mlai_operands_bytes(&geometry, workspace.bytes); /* and 0 when prepared */
-    footprint_add(print, MLA_FOR_ACTIVATIONS, "rows of a pass", count_rows(self, print));
+    if (is_laid_out(self)) {
+        footprint_add(print, MLA_FOR_ACTIVATIONS, "model arrays",
+                      count_arrays(self, print, &needs));
+        footprint_add(print, MLA_FOR_ACTIVATIONS, "requests' words",
+                      count_words(self, print));
+    } else {
+        footprint_add(print, MLA_FOR_ACTIVATIONS, "rows of a pass",
+                      count_rows(self, print));
+        footprint_add(print, MLA_FOR_ACTIVATIONS, "prefill block", count_prefill(self));
+        footprint_add(print, MLA_FOR_ACTIVATIONS, "attention operands",
+                      operands_of(&needs));
+    }
     footprint_add(print, MLA_FOR_ACTIVATIONS, "logits", count_logits(self, print));
-    footprint_add(print, MLA_FOR_ACTIVATIONS, "prefill block", count_prefill(self));
-    footprint_add(print, MLA_FOR_ACTIVATIONS, "attention operands", operands_of(&geometry));
     footprint_add(print, MLA_FOR_ACTIVATIONS, "attention workspace", workspace);
     return MLA_OK;
 }

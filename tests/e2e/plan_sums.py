@@ -1,5 +1,6 @@
 """A rank's memory by a second implementation of the sums: from a profile, and with nothing of
-libmla's. What only libmla can say, the workspace of its attention, is not here."""
+libmla's. What only libmla can say is not here: the workspace of its attention, and the arrays of
+its own forward pass on a CPU."""
 KV_BYTES = {
     "f32": lambda latent, rope: 4 * (latent + rope),
     "bf16": lambda latent, rope: 2 * (latent + rope),
@@ -170,7 +171,7 @@ class Weights:
 
 
 class Rank:
-    """All classes of the fullest rank, but the attention workspace."""
+    """All classes of the fullest rank, but libmla's own arrays."""
 
     ORDER = ("context", "comm", "weights", "drafter", "session", "plan", "kv", "activations",
              "binding", "graph", "server", "other")
@@ -277,6 +278,9 @@ class Rank:
         whole += 256 * self.context * (c.latent + c.rope + heads * (c.nope + c.v)) * value
         attended = heads * self.context
         output = 2 if is_cuda and self.context == 1 else 4
+        if not is_cuda:
+            return self.rows * up(c.vocab, self.tensor) * 4 + 4 * self.n * (
+                self.serving.get("max_context_tokens") + c.vocab)
         whole += self.rows * attended * ((c.latent + c.rope) * value + c.latent * output + 4)
         table = up(self.local(self.serving.get("max_context_tokens")), self.page)
         return whole + 4 * (self.n * table + self.n + self.n + 1)
@@ -296,13 +300,13 @@ class Rank:
     def held(self, name):
         return Section(self.profile, "held").get(name + "_bytes")
 
-    def classes(self, workspace):
-        """Bytes of each class, with the workspace that libmla says."""
+    def classes(self, own):
+        """Bytes of each class, with the bytes that are libmla's own to say."""
         found = {name: self.held(name) for name in ("context", "plan", "binding", "server",
                                                     "other")}
         found.update(weights=self.weights.bytes, kv=self.kv(), drafter=self.drafter(),
                      comm=self.comm(), graph=self.graph(), session=0,
-                     activations=self.activations() + workspace)
+                     activations=self.activations() + own)
         return found
 
     def refusal(self, classes, workspace):

@@ -79,9 +79,10 @@ class Sums(PlanTest):
              "kimi-k3", "kimi-k3-16-cards-8-requests", "kimi-k3-16-cards-16-requests"}, names)
 
     def check(self, profile, answer):
-        workspace = answer["classes"]["activations"]["parts"]["attention workspace"]
+        parts = answer["classes"]["activations"]["parts"]
+        workspace = parts["attention workspace"]
         rank = Rank(profile, answer["concurrency"])
-        wanted = rank.classes(workspace)
+        wanted = rank.classes(workspace + parts.get("model arrays", 0))
         found = {name: answer["classes"][name]["now"] for name in CLASSES}
         self.assertEqual(found, {name: wanted[name] for name in CLASSES})
         self.assertEqual(answer["total"], sum(wanted.values()))
@@ -196,6 +197,17 @@ class Published(PlanTest):
                                            kv_format, "--threads", 1)
             answer = self.plan(self.demo_profile(kv_format=kv_format))
             self.assertEqual(answer["classes"]["kv"]["now"], phases["frozen"]["kv"]["now"])
+
+    def test_activations_are_close_to_what_the_engine_takes(self):
+        """Not more than it, and short of it by less than a tenth: small lists, and a kernel
+        that is not the portable one."""
+        for requests in (1, 8):
+            phases = program.memory_phases(self, "--requests", requests, "--context", 1000,
+                                           "--threads", 1)
+            taken = phases["frozen"]["activations"]["now"]
+            answer = self.plan(self.demo_profile(concurrency=requests))
+            counted = answer["classes"]["activations"]["now"]
+            self.assertTrue(0.9 * taken < counted <= taken, (counted, taken))
 
     def test_the_reported_slabs_and_states(self):
         answer = self.plan(profile_named("kimi-k3-16-cards-8-requests"))

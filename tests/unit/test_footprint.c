@@ -11,6 +11,7 @@
 
 #include "attention/session.h"
 #include "model/footprint.h"
+#include "model/model.h"
 #include "support/books.h"
 #include "support/must.h"
 
@@ -222,6 +223,18 @@ static void a_fixed_pool_is_taken_whole_and_holds_no_more(void **state)
     close_desk(&opened);
 }
 
+static mla_context *portable_context(void)
+{
+    mla_context_options options = MLA_INIT(mla_context_options);
+    mla_context *context = NULL;
+    mla_error err = {0};
+    options.backend = MLA_BACKEND_CPU;
+    options.num_threads = 2;
+    options.isa_mask = MLA_ISA_C;
+    must(mla_context_create(&options, &context, &err), &err);
+    return context;
+}
+
 static void a_plan_and_its_session_ask_for_what_was_counted(void **state)
 {
     (void)state;
@@ -229,10 +242,6 @@ static void a_plan_and_its_session_ask_for_what_was_counted(void **state)
     open_desk(&opened, HUGE, "",
               ", \"speculation\": {\"kind\": \"ngram\", \"draft_tokens\": 3}");
     footprint print = print_of(&opened, 5);
-    mla_context_options options = MLA_INIT(mla_context_options);
-    options.backend = MLA_BACKEND_CPU;
-    options.num_threads = 2;
-    options.isa_mask = MLA_ISA_C;
     mla_caps caps = MLA_INIT(mla_caps);
     caps.mode = MLA_VERIFY;
     caps.kv_format = MLA_KV_BF16;
@@ -250,14 +259,13 @@ static void a_plan_and_its_session_ask_for_what_was_counted(void **state)
     caps.max_context_tokens = 200;
     caps.table_width = 13;
     caps.num_pages = 35;
-    mla_context *context = NULL;
+    mla_context *context = portable_context();
     mla_session *session = NULL;
     mla_plan *plan = NULL;
     mla_ticket ticket;
     mla_requirements need = MLA_INIT(mla_requirements);
     mla_memory_report said = MLA_INIT(mla_memory_report);
     mla_error err = {0};
-    must(mla_context_create(&options, &context, &err), &err);
     must(mla_session_open(context, NULL, &session, &err), &err);
     must(mla_session_add(session, &caps, NULL, &ticket, &err), &err);
     must(mla_session_estimate(session, &said, &err), &err);
@@ -266,15 +274,64 @@ static void a_plan_and_its_session_ask_for_what_was_counted(void **state)
     must(mla_plan_requirements(plan, &need, &err), &err);
     assert_int_equal(part_of(&print, MLA_FOR_ACTIVATIONS, "attention workspace"),
                      need.workspace.bytes);
-    assert_int_equal(part_of(&print, MLA_FOR_ACTIVATIONS, "attention operands"),
-                     need.query.bytes + need.output.bytes + need.lse.bytes +
-                         need.block_table.bytes + need.context_lens.bytes +
-                         need.query_starts.bytes);
     assert_int_equal(print.classes[MLA_FOR_KV].now_bytes, 2 * need.kv_pool.bytes);
     assert_int_equal(print.classes[MLA_FOR_SESSION].peak_bytes,
                      said.cell[MLA_SPACE_HOST][MLA_FOR_SESSION].peak_bytes);
     mla_plan_release(&plan);
     mla_session_close(&session);
+    must(mla_context_destroy(&context, &err), &err);
+    close_desk(&opened);
+}
+
+static void open_demo(desk *out)
+{
+    static char config[TEXT];
+    static char text[2 * TEXT];
+    mla_error err = {0};
+    FILE *file = fopen(TEST_MODELS "/demo/config.json", "rb");
+    assert_non_null(file);
+    size_t got = fread(config, 1, sizeof config - 1, file);
+    config[got] = 0;
+    assert_int_equal(fclose(file), 0);
+    int bytes = snprintf(text, sizeof text,
+                         "{\"name\": \"demo\", \"config\": %s, " CPU
+                         ", \"serving\": {\"kv_format\": "
+                         "\"fp8\", \"max_context_tokens\": 1000, \"concurrency\": 5}, "
+                         "\"speculation\": {\"kind\": \"ngram\", \"draft_tokens\": 3}}",
+                         config, HUGE);
+    assert_in_range(bytes, 1, sizeof text - 1);
+    out->books = books_open(NULL);
+    must(profile_parse(&out->books.ledger, "demo.json", text, (size_t)bytes, &out->profile,
+                       &err),
+         &err);
+}
+
+static void a_prepared_model_holds_what_was_counted(void **state)
+{
+    (void)state;
+    desk opened;
+    model *loaded = NULL;
+    mla_error err = {0};
+    const model_limits limits = {.kv_format = MLA_KV_FP8,
+                                 .max_sequences = 5,
+                                 .max_step_rows = 4,
+                                 .max_context_tokens = 1000,
+                                 .num_pages = 5 * 16};
+    mla_memory_report holds = MLA_INIT(mla_memory_report);
+    open_demo(&opened);
+    footprint print = print_of(&opened, 5);
+    mla_context *context = portable_context();
+    must(model_load(context, TEST_MODELS "/demo", &loaded, &err), &err);
+    must(model_prepare(loaded, &limits, &err), &err);
+    must(mla_context_memory(context, &holds, &err), &err);
+    const mla_memory_cell *host = holds.cell[MLA_SPACE_HOST];
+    assert_int_equal(part_of(&print, MLA_FOR_ACTIVATIONS, "model arrays") +
+                         part_of(&print, MLA_FOR_ACTIVATIONS, "attention workspace"),
+                     host[MLA_FOR_ACTIVATIONS].now_bytes);
+    assert_int_equal(print.classes[MLA_FOR_KV].now_bytes, host[MLA_FOR_KV].now_bytes);
+    assert_int_equal(print.classes[MLA_FOR_SESSION].peak_bytes,
+                     host[MLA_FOR_SESSION].peak_bytes);
+    model_unload(&loaded);
     must(mla_context_destroy(&context, &err), &err);
     close_desk(&opened);
 }
@@ -290,6 +347,7 @@ int main(void)
         cmocka_unit_test(the_largest_concurrency_is_the_boundary),
         cmocka_unit_test(a_fixed_pool_is_taken_whole_and_holds_no_more),
         cmocka_unit_test(a_plan_and_its_session_ask_for_what_was_counted),
+        cmocka_unit_test(a_prepared_model_holds_what_was_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
