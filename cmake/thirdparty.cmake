@@ -1,4 +1,5 @@
-# What other people wrote and we link: jansson and pcre2 in the program, cmocka in the tests.
+# What other people wrote and we link: jansson, pcre2 and libevent in the program, cmocka in
+# the tests.
 # libmla itself needs libc, libm and threads only.
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
@@ -21,3 +22,4 @@ endfunction()
 
 third_party(jansson jansson jansson)
 third_party(pcre2 libpcre2-8 pcre2-8)
+third_party(libevent libevent_core event_core)
