@@ -35,9 +35,10 @@ static struct event_base *open_base(void)
     struct event_config *config = event_config_new();
     struct event_base *base = NULL;
     if (config &&
-        event_config_require_features(config, EV_FEATURE_ET | EV_FEATURE_EARLY_CLOSE) == 0 &&
-        event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_IGNORE_ENV) ==
-            0) {
+        event_config_require_features(config, EV_FEATURE_ET | EV_FEATURE_EARLY_CLOSE) ==
+            0 &&
+        event_config_set_flag(config,
+                              EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_IGNORE_ENV) == 0) {
         base = event_base_new_with_config(config);
     }
     if (config) {
@@ -53,7 +54,7 @@ static mla_status open_inside(loop *self, mla_error *err)
                "the server's event loop cannot be made: no epoll, or no memory");
     self->wake_file = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (self->wake_file < 0) {
-        return mlai_fail_errno(err, MLA_ERR_IO, errno, MLAI_HERE,
+        return mlai_fail_errno(err, MLA_ERR_NO_MEMORY, errno, MLAI_HERE,
                                "the server's event loop has no eventfd");
     }
     MLAI_CHECK(event_assign(&self->wake_event, self->base, self->wake_file,

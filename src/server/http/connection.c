@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "server/api/failure.h"
 #include "server/http/state.h"
 
 #define LINGER_NS INT64_C(2000000000)

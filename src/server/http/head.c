@@ -152,9 +152,8 @@ static void leave_origin_out(span *target)
             span rest = {target->data + bytes, target->bytes - bytes};
             const char *slash = memchr(rest.data, '/', rest.bytes);
             static const char root[] = "/";
-            *target =
-                slash ? (span){slash, rest.bytes - (size_t)(slash - rest.data)}
-                      : (span){root, 1};
+            *target = slash ? (span){slash, rest.bytes - (size_t)(slash - rest.data)}
+                            : (span){root, 1};
             return;
         }
     }
@@ -281,8 +280,8 @@ static bool parse_field(span name, span value, http_head *out, http_refusal *ref
     if (is_word(name, "host")) {
         return parse_host(out, refusal);
     }
-    if (is_word(name, "authorization") && !copy_text(value, out->authorization,
-                                                     sizeof out->authorization)) {
+    if (is_word(name, "authorization") &&
+        !copy_text(value, out->authorization, sizeof out->authorization)) {
         return refuse(refusal, 431, "the Authorization header is too long");
     }
     if (is_word(name, "access-control-request-headers")) {
@@ -317,8 +316,7 @@ static bool conclude(http_head *out, http_refusal *refusal)
     return true;
 }
 
-bool http_head_parse(const char *data, size_t bytes, http_head *out,
-                     http_refusal *refusal)
+bool http_head_parse(const char *data, size_t bytes, http_head *out, http_refusal *refusal)
 {
     span rest = {data, bytes};
     span line;

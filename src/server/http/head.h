@@ -41,8 +41,7 @@ typedef struct http_refusal {
 size_t http_head_find_end(const char *data, size_t bytes, size_t *from);
 
 /* data: [bytes], as http_head_find_end says; read. true, or *refusal says why not. */
-bool http_head_parse(const char *data, size_t bytes, http_head *out,
-                     http_refusal *refusal);
+bool http_head_parse(const char *data, size_t bytes, http_head *out, http_refusal *refusal);
 
 /* A chunk's first line without its end: "1a;name=value". false: it is none, or more than
  * most. */

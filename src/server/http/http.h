@@ -18,13 +18,14 @@ typedef struct http_request http_request;
 
 typedef struct http_options {
     const mlai_ledger *ledger; /* of the loop's context */
-    const char *host; /* a name or an address; NULL: does not listen */
-    int32_t port;     /* 0: the kernel chooses */
+    const char *host;          /* a name or an address; NULL: does not listen */
+    int32_t port;              /* 0: the kernel chooses */
     int32_t max_connections;
     size_t max_head_bytes, max_body_bytes;
-    size_t max_unsent_bytes; /* of a stream: a slower reader is dropped */
+    size_t max_unsent_bytes;   /* of a stream: a slower reader is dropped */
     uint64_t max_server_bytes; /* of class server, in all: no body is begun beyond it */
-    int64_t read_timeout_ns; /* from the first byte of a head to its last; the same for a body */
+    int64_t
+        read_timeout_ns; /* from the first byte of a head to its last; the same for a body */
     int64_t write_timeout_ns; /* without any progress */
     int64_t idle_timeout_ns;  /* between requests, and before the first */
     const char *cors_origin;  /* NULL: nothing is said about other origins */

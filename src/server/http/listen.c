@@ -135,7 +135,7 @@ static mla_status bind_any(http_server *self, mla_error *err)
     }
     freeaddrinfo(found);
     if (self->listen_file < 0) {
-        return mlai_fail_errno(err, MLA_ERR_IO, error_number, MLAI_HERE,
+        return mlai_fail_errno(err, MLA_ERR_ARGUMENT, error_number, MLAI_HERE,
                                "cannot listen at %s, port %d", options->host,
                                (int)options->port);
     }

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/ledger.h"
+#include "server/api/failure.h"
 #include "server/http/state.h"
 
 enum { MAX_CHUNK_LINE = 256, MAX_TRAILER_LINES = 32 };
@@ -30,8 +31,8 @@ static bool begin_request(http_connection *self)
         return false;
     }
     self->request = taken;
-    *self->request = (http_request){.connection = self,
-                                    .body = {.context = server->loop->context}};
+    *self->request =
+        (http_request){.connection = self, .body = {.context = server->loop->context}};
     api_count(&server->options.counts->requests, 1);
     api_count(&server->options.counts->requests_open, 1);
     return true;
@@ -49,7 +50,8 @@ static bool hand_over(http_connection *self)
     const http_options *options = &self->server->options;
     if (self->is_refused) {
         api_count(&options->counts->connections_refused, 1);
-        return refuse(self, API_UNAVAILABLE, "the server has as many connections as it may");
+        return refuse(self, API_UNAVAILABLE,
+                      "the server has as many connections as it may");
     }
     self->phase = HTTP_REPLY;
     self->deadline_ns = 0;
@@ -88,8 +90,8 @@ static bool begin_body(http_connection *self)
     self->deadline_ns = mlai_now_ns() + self->server->options.read_timeout_ns;
     if (head->expects_continue && evbuffer_get_length(self->in) == 0) {
         static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
-        self->is_broken = evbuffer_add(self->out, go_on, sizeof go_on - 1) != 0 ||
-                          !http_flush(self);
+        self->is_broken =
+            evbuffer_add(self->out, go_on, sizeof go_on - 1) != 0 || !http_flush(self);
     }
     return true;
 }

@@ -26,7 +26,7 @@ struct http_request {
     http_connection *connection;
     http_head head;
     byte_buffer body;
-    uint64_t chunk_left;  /* of a chunked body's chunk */
+    uint64_t chunk_left; /* of a chunked body's chunk */
     bool is_in_chunk, is_in_trailer;
     int32_t num_trailer_lines;
     bool is_stream; /* http_reply_begin was called */
@@ -41,8 +41,8 @@ struct http_connection {
     char peer[HTTP_MAX_PEER];
     struct evbuffer *in, *out;
     http_phase phase;
-    int64_t deadline_ns; /* 0: none */
-    size_t searched;     /* of a head */
+    int64_t deadline_ns;   /* 0: none */
+    size_t searched;       /* of a head */
     http_request *request; /* NULL: none, or its reply is complete */
     bool is_last;          /* closes after this reply */
     bool is_refused;       /* one too many */
@@ -54,7 +54,7 @@ struct http_server {
     loop *loop;
     http_options options;
     struct event listen_event, tick_event;
-    int listen_file; /* -1: none */
+    int listen_file;         /* -1: none */
     int64_t listen_again_ns; /* 0: it listens */
     int32_t port, num_connections;
     http_connection *connections;
