@@ -11,6 +11,7 @@ enum {
     COMMAND_INTERRUPTED = 130, /* as a shell says of SIGINT */
 };
 
+int command_serve(int argc, char **argv);
 int command_generate(int argc, char **argv);
 int command_score(int argc, char **argv);
 int command_tokenize(int argc, char **argv);

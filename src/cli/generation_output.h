@@ -3,7 +3,7 @@
 #define MLA_CLI_GENERATION_OUTPUT_H
 
 #include "cli/generation.h"
-#include "cli/memory_snapshot.h"
+#include "server/memory_snapshot.h"
 
 /* Prints what is new of the item in turn, and goes on to the next where that one is done:
  * answers come in the order of their prompts, each as soon as it can. */

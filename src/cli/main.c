@@ -15,6 +15,7 @@ typedef struct command {
 } command;
 
 static const command commands[] = {
+    {"serve", command_serve, "an OpenAI-compatible server, and a page"},
     {"generate", command_generate, "answer prompts with a model"},
     {"score", command_score, "how likely a model finds a text"},
     {"tokenize", command_tokenize, "text to token ids, and back"},

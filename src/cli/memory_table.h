@@ -2,7 +2,7 @@
 #ifndef MLA_CLI_MEMORY_TABLE_H
 #define MLA_CLI_MEMORY_TABLE_H
 
-#include "cli/memory_snapshot.h"
+#include "server/memory_snapshot.h"
 
 /* The classes that hold or held something, `session` and `other` always. */
 void memory_table_print(const memory_snapshot *snapshot);

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "cli/memory_snapshot.h"
+#include "server/memory_snapshot.h"
 #include "cli/qualify_run.h"
 
 enum { QUALIFY_TEXT = 128 };

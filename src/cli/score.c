@@ -7,7 +7,7 @@
 #include "cli/command.h"
 #include "cli/json_output.h"
 #include "cli/loaded_model.h"
-#include "cli/memory_snapshot.h"
+#include "server/memory_snapshot.h"
 #include "cli/progress_bar.h"
 #include "cli/text_file.h"
 

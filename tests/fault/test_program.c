@@ -12,7 +12,7 @@
 #include "cli/generation.h"
 #include "cli/id_list.h"
 #include "cli/json_output.h"
-#include "cli/memory_snapshot.h"
+#include "server/memory_snapshot.h"
 #include "support/fault.h"
 #include "support/tiny_model.h"
 

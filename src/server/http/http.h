@@ -43,7 +43,7 @@ typedef struct http_options {
 
 /* Everything of options is copied but what its pointers point to. out: owned,
  * http_server_close, which drops every connection. */
-mla_status http_server_open(loop *loop, const http_options *options, http_server **out,
+mla_status http_server_open(loop *on, const http_options *options, http_server **out,
                             mla_error *err);
 void http_server_close(http_server **server);
 

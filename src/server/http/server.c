@@ -33,14 +33,14 @@ static mla_status start(http_server *self, mla_error *err)
     return http_listen(self, err);
 }
 
-mla_status http_server_open(loop *loop, const http_options *options, http_server **out,
+mla_status http_server_open(loop *on, const http_options *options, http_server **out,
                             mla_error *err)
 {
     void *taken = NULL;
-    MLAI_TRY(mla_memory_take(loop->context, MLA_SPACE_HOST, MLA_FOR_SERVER,
+    MLAI_TRY(mla_memory_take(on->context, MLA_SPACE_HOST, MLA_FOR_SERVER,
                              sizeof(http_server), _Alignof(http_server), &taken, err));
     http_server *self = taken;
-    *self = (http_server){.loop = loop, .options = *options, .listen_file = -1};
+    *self = (http_server){.loop = on, .options = *options, .listen_file = -1};
     mla_status status = start(self, err);
     if (status != MLA_OK) {
         http_server_close(&self);

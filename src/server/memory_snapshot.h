@@ -3,8 +3,8 @@
  *
  * The class `other` is what nobody named: the process's resident memory less all that is
  * named, never below 0. Mapped files count in full as what they are for, resident or not. */
-#ifndef MLA_CLI_MEMORY_SNAPSHOT_H
-#define MLA_CLI_MEMORY_SNAPSHOT_H
+#ifndef MLA_SERVER_MEMORY_SNAPSHOT_H
+#define MLA_SERVER_MEMORY_SNAPSHOT_H
 
 #include <jansson.h>
 

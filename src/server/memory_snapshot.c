@@ -1,12 +1,11 @@
 /* memory_snapshot.c - the ledger and the process at one moment: see memory_snapshot.h. */
-#include "cli/memory_snapshot.h"
+#include "server/memory_snapshot.h"
 
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/status.h"
-#include "cli/digits.h"
 
 /* The second number of statm counts resident pages. */
 static uint64_t resident_bytes(void)
@@ -20,8 +19,10 @@ static uint64_t resident_bytes(void)
     (void)close(file);
     const char *second = got > 0 ? strchr(text, ' ') : NULL;
     uint64_t pages = 0;
-    bool is_there = second && digits_read(second + 1, UINT32_MAX, &pages);
-    return is_there ? pages * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+    while (second && second[1] >= '0' && second[1] <= '9') {
+        pages = pages * 10 + (uint64_t)(*++second - '0');
+    }
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 static uint64_t named_bytes(const mla_memory_report *report)
