@@ -118,7 +118,7 @@ static void warm(loop *self, int ready, struct event *events, int32_t num)
         }
     }
     for (int round = 0; made > 0 && round < WARM_ROUNDS; round++) {
-        (void)event_base_loop(self->base, EVLOOP_NONBLOCK);
+        (void)event_base_loop(self->base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
     }
     for (int32_t i = 0; i < made; i++) {
         (void)event_del(&events[i]);
