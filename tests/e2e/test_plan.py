@@ -309,6 +309,45 @@ class Text(PlanTest):
                 self.assertIn(f" {refusal['deficit']} B too little", text)
 
 
+class Documentation(PlanTest):
+    def setUp(self):
+        super().setUp()
+        with open(os.path.join(program.SOURCE, "docs", "plan.md"), encoding="utf-8") as file:
+            self.text = file.read()
+
+    def test_the_answer_in_the_document_is_the_programs(self):
+        path = os.path.join(program.SOURCE, "profiles", "deepseek-v2-lite.json")
+        shown = self.text.split("## The answer\n\n```\n")[1].split("\n```\n")[0]
+        lines = program.run("plan", path).stdout.decode().split("\n")
+        for line in shown.split("\n"):
+            if line != "  ...":
+                self.assertIn(line, lines)
+        refusal = program.run("plan", path, "--concurrency", 140).stdout.decode()
+        self.assertIn("\n" + self.text.split("--concurrency 140\n")[1].split("\n")[0], refusal)
+
+    def test_the_table_of_the_sixteen_cards_is_the_programs(self):
+        names = ("8-requests", "16-requests", "mxfp4")
+        answers = [self.plan(profile_named("kimi-k3-16-cards-" + name)) for name in names]
+        rows = {cells[0]: cells[1:] for cells in
+                ([cell.strip() for cell in line.strip("|").split("|")]
+                 for line in self.text.split("\n") if line.startswith("|"))}
+        for i, answer in enumerate(answers):
+            wanted = {name: answer["classes"][name]["now"] for name in CLASSES
+                      if answer["classes"][name]["now"] > 0}
+            wanted.update({
+                "all": answer["total"], "memory": answer["memory"],
+                "first that does not fit": answer["refusal"]["class"],
+                "required": answer["refusal"]["required"],
+                "available": answer["refusal"]["available"],
+                "deficit": answer["refusal"]["deficit"],
+                "largest concurrency": answer["largest_concurrency"],
+                "room for a pool beside all else": answer["pool"]["room"],
+                "largest, with a pool as large as needed":
+                    answer["pool"]["largest_without_fixed"]})
+            found = {name: rows[name][i].replace(",", "") for name in wanted}
+            self.assertEqual(found, {name: str(value) for name, value in wanted.items()})
+
+
 def set_at(profile, path, value):
     *parents, last = path.split(".")
     for key in parents:
