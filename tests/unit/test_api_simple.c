@@ -1,5 +1,6 @@
 /* The endpoints that need no engine step, failures as they are printed, and the defaults of a
  * model's directory. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,6 +17,7 @@
 #include "support/demo.h"
 #include "support/folder.h"
 #include "support/must.h"
+#include "support/random.h"
 
 static api_rig rig;
 
@@ -237,6 +239,32 @@ static void numbers_and_texts_are_written_as_json(void **state)
     byte_buffer_free(&out);
 }
 
+/* Both ways of writing a number mean the number, to 9 digits. */
+static void a_real_number_keeps_nine_digits(void **state)
+{
+    (void)state;
+    static const double usual[] = {
+        0,      -0.0,   1,           -1,    0.1,  -0.001,     1e-4,     0.99e-4, 9999,
+        9999.5, 1234.5, -99.9999999, 1e-30, 1e30, -0.0999999, 0.123456, 999.999, 10};
+    rng random = rng_start("a real number");
+    mla_error err = {0};
+    byte_buffer out = {.context = rig.context};
+    for (int i = 0; i < 20000; i++) {
+        double value = i < 18 ? usual[i] : -exp(rng_unit(&random) * 20 - 12);
+        api_text text = api_text_begin(&out, &err);
+        out.num = 0;
+        api_text_real(&text, value);
+        api_text_bytes(&text, "", 1);
+        must(api_text_end(&text), &err);
+        char *end = NULL;
+        double read = strtod(out.data, &end);
+        if (*end || fabs(read - value) > fabs(value) * 0.6e-8) {
+            fail_msg("%.17g is written as %s", value, out.data);
+        }
+    }
+    byte_buffer_free(&out);
+}
+
 static void write_config(const char *dir, const char *text)
 {
     char path[128];
@@ -299,6 +327,7 @@ int main(void)
         cmocka_unit_test(the_model_and_the_version_are_told),
         cmocka_unit_test(a_failure_is_json_whatever_is_in_it),
         cmocka_unit_test(numbers_and_texts_are_written_as_json),
+        cmocka_unit_test(a_real_number_keeps_nine_digits),
         cmocka_unit_test(the_directory_says_how_to_sample_by_default),
     };
     return cmocka_run_group_tests_name("api simple", tests, open_rig, close_rig);
