@@ -30,7 +30,7 @@ static const scenario scenarios[] = {
      "\"mine\",\"chat_template_kwargs\":{\"a\":1},\"stream\":true,\"max_tokens\":3}"},
     {API_COMPLETION,
      "{\"prompt\":[\"The server\",[1,2]],\"echo\":true,\"n\":2,\"max_tokens\":"
-     "200,\"ignore_eos\":true,\"return_token_ids\":true}"},
+     "12,\"ignore_eos\":true,\"return_token_ids\":true}"},
     {API_COMPLETION,
      "{\"prompt\":\"The server\",\"logprobs\":20,\"max_tokens\":8,\"stream\":"
      "true,\"stream_options\":{\"include_usage\":true}}"},
