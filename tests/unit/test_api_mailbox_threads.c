@@ -133,7 +133,7 @@ static void nothing_is_lost_between_two_threads(void **state)
     }
     free(self);
     assert_int_equal(atomic_load(&rig.metrics.choices_open), 0);
-    assert_true(atomic_load(&rig.num_wakes) >= ROUNDS * CHOICES * (TOKENS + 1));
+    assert_true(atomic_load(&rig.num_wakes) >= (int64_t)ROUNDS * CHOICES * (TOKENS + 1));
 }
 
 static int open_rig(void **state)

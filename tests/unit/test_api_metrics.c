@@ -33,7 +33,7 @@ static char *page(void)
 static double value_of(const char *text, const char *line)
 {
     size_t num = strlen(line);
-    for (const char *at = text; at; at = strchr(at, '\n')) {
+    for (const char *at = text; at && *at; at = strchr(at, '\n')) {
         at += *at == '\n';
         if (strncmp(at, line, num) == 0 && at[num] == ' ') {
             return strtod(at + num, NULL);
@@ -84,11 +84,12 @@ static void check_sample(const char *line, const char *name, bool is_histogram)
     bool is_named =
         strncmp(line, name, num) == 0 && (is_histogram ? is_part : at == line + num);
     at = skip_labels(at);
-    if (!is_named || !at || *at != ' ') {
+    if (!is_named || !at) {
         fail_msg("no sample of %s: %.80s", name, line);
+        return;
     }
     (void)strtod(at, &end);
-    if (!end || *end != '\n') {
+    if (*at != ' ' || end == at || *end != '\n') {
         fail_msg("no number: %.80s", line);
     }
 }

@@ -195,29 +195,31 @@ static bool read_body(api_call *call, const json_t *body, api_failure *failure)
                                   &call->prompts);
 }
 
-static bool make_call(const api_settings *settings, api_kind kind, api_call **out,
-                      api_failure *failure)
+/* NULL: *failure. */
+static api_call *make_call(const api_settings *settings, api_kind kind,
+                           api_failure *failure)
 {
     api_memory memory = {.ledger = settings->ledger};
     mla_error err = {0};
     void *made = NULL;
     if (api_memory_take(&memory, 1, sizeof(api_call), "a request", &made, &err) != MLA_OK) {
-        return fail_memory(failure, &err);
+        (void)fail_memory(failure, &err);
+        return NULL;
     }
-    *out = made;
-    memset(*out, 0, sizeof **out);
-    (*out)->settings = settings;
-    (*out)->kind = kind;
-    (*out)->memory = memory;
-    (*out)->status = API_OK;
-    return true;
+    api_call *call = made;
+    memset(call, 0, sizeof *call);
+    call->settings = settings;
+    call->kind = kind;
+    call->memory = memory;
+    call->status = API_OK;
+    return call;
 }
 
 static bool open_call(const api_settings *settings, api_kind kind, const json_t *body,
                       api_call **out, api_failure *failure)
 {
-    api_call *call = NULL;
-    if (!make_call(settings, kind, &call, failure)) {
+    api_call *call = make_call(settings, kind, failure);
+    if (!call) {
         return false;
     }
     if (!read_body(call, body, failure) || !make_choices(call, failure)) {

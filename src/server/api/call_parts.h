@@ -14,14 +14,14 @@ typedef struct api_choice {
     engine_request request;
     api_mailbox mail;
     const api_prompt *prompt;
-    int32_t index;
 
     /* The loop's */
     answer_text text;
     int64_t num_read;    /* tokens that were made text */
     int64_t text_offset; /* in characters, of the token that is read next */
-    bool has_begun;      /* the role, or the prompt's echo, was written */
-    bool has_ended;      /* the reason was written */
+    int32_t index;
+    bool has_begun; /* the role, or the prompt's echo, was written */
+    bool has_ended; /* the reason was written */
 } api_choice;
 
 struct api_call {

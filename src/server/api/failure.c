@@ -82,9 +82,10 @@ bool api_fail_of(api_failure *failure, const mla_error *err, const char *param)
 
 static char *put(const char *text, char *out)
 {
-    size_t bytes = strlen(text);
-    memcpy(out, text, bytes);
-    return out + bytes;
+    while (*text) {
+        *out++ = *text++;
+    }
+    return out;
 }
 
 static char *put_field(const char *name, const char *value, char *out)

@@ -62,30 +62,27 @@ static void write_piece(const tokenizer *words, int32_t id, api_text *out)
 }
 
 typedef void (*write_item)(const api_choice *choice, const engine_event *event,
-                           int64_t *offset, api_text *out);
+                           api_text *out);
 
 static void write_list(const api_choice *choice, int64_t from, int64_t until,
-                       write_item write, int64_t *offset, api_text *out)
+                       write_item write, api_text *out)
 {
     for (int64_t index = from; index < until; index++) {
         engine_event event = api_mailbox_event(&choice->mail, index);
         api_text_add(out, index > from ? "," : "");
-        write(choice, &event, offset, out);
+        write(choice, &event, out);
     }
 }
 
-static void write_token(const api_choice *choice, const engine_event *event,
-                        int64_t *offset, api_text *out)
+static void write_token(const api_choice *choice, const engine_event *event, api_text *out)
 {
-    (void)offset;
     write_piece(choice->text.words, event->token, out);
 }
 
 static void write_logprob(const api_choice *choice, const engine_event *event,
-                          int64_t *offset, api_text *out)
+                          api_text *out)
 {
     (void)choice;
-    (void)offset;
     api_text_real(out, (double)event->logprob);
 }
 
@@ -97,12 +94,10 @@ static void write_pair(const tokenizer *words, int32_t id, float logprob, api_te
 }
 
 /* The likeliest, and the token itself where it is none of them. */
-static void write_tops(const api_choice *choice, const engine_event *event, int64_t *offset,
-                       api_text *out)
+static void write_tops(const api_choice *choice, const engine_event *event, api_text *out)
 {
     const tokenizer *words = choice->text.words;
     bool has_own = false;
-    (void)offset;
     api_text_add(out, "{");
     for (int32_t i = 0; i < event->num_top; i++) {
         api_text_add(out, i > 0 ? "," : "");
@@ -133,30 +128,32 @@ static int64_t chars_of(const api_choice *choice, const engine_event *event)
     return num;
 }
 
-static void write_offset(const api_choice *choice, const engine_event *event,
-                         int64_t *offset, api_text *out)
+static void write_offsets(api_choice *choice, int64_t from, int64_t until, api_text *out)
 {
-    api_text_int(out, *offset);
-    *offset += chars_of(choice, event);
+    for (int64_t index = from; index < until; index++) {
+        engine_event event = api_mailbox_event(&choice->mail, index);
+        api_text_add(out, index > from ? "," : "");
+        api_text_int(out, choice->text_offset);
+        choice->text_offset += chars_of(choice, &event);
+    }
 }
 
-static void write_completion(const api_choice *choice, int64_t from, int64_t until,
-                             int64_t *offset, api_text *out)
+static void write_completion(api_choice *choice, int64_t from, int64_t until, api_text *out)
 {
     api_text_add(out, "{\"tokens\":[");
-    write_list(choice, from, until, write_token, offset, out);
+    write_list(choice, from, until, write_token, out);
     api_text_add(out, "],\"token_logprobs\":[");
-    write_list(choice, from, until, write_logprob, offset, out);
+    write_list(choice, from, until, write_logprob, out);
     api_text_add(out, "],\"top_logprobs\":");
     if (choice->request.num_top_logprobs > 0) {
         api_text_add(out, "[");
-        write_list(choice, from, until, write_tops, offset, out);
+        write_list(choice, from, until, write_tops, out);
         api_text_add(out, "]");
     } else {
         api_text_add(out, "null");
     }
     api_text_add(out, ",\"text_offset\":[");
-    write_list(choice, from, until, write_offset, offset, out);
+    write_offsets(choice, from, until, out);
     api_text_add(out, "]}");
 }
 
@@ -168,6 +165,6 @@ void api_write_logprobs(const api_call *call, api_choice *choice, int64_t from,
     } else if (call->kind == API_CHAT) {
         write_chat(choice, from, until, out);
     } else {
-        write_completion(choice, from, until, &choice->text_offset, out);
+        write_completion(choice, from, until, out);
     }
 }

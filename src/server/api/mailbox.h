@@ -7,7 +7,13 @@
 #include "server/api/settings.h"
 
 typedef struct api_mailbox {
-    /* Before the request is submitted */
+    /* The engine's thread writes these */
+    _Atomic int64_t num;  /* of ids; what is before it is there to read */
+    int64_t end_index;    /* of the token that ended it, or -1; before num */
+    engine_result result; /* before has_ended */
+    int64_t submit_ns, last_ns;
+
+    /* Fixed before the request is submitted */
     const api_settings *settings;
     int32_t *ids;             /* [max_tokens] */
     engine_logprob *logprobs; /* [max_tokens][1 + num_top]: the token's own, then the
@@ -15,12 +21,7 @@ typedef struct api_mailbox {
     int64_t max_tokens;
     int32_t num_top;
 
-    /* The engine's thread */
-    _Alignas(64) _Atomic int64_t num; /* of ids; what is before it is there to read */
-    int64_t end_index;                /* of the token that ended it, or -1; before num */
-    engine_result result;             /* before has_ended */
-    atomic_bool has_ended;
-    int64_t submit_ns, last_ns;
+    atomic_bool has_ended; /* the last that the engine's thread writes */
 } api_mailbox;
 
 /* How many bytes a mailbox takes beside itself; SIZE_MAX: more than memory can be. */

@@ -35,11 +35,14 @@ mla_status api_memory_copy(api_memory *memory, const char *text, size_t bytes,
 {
     void *copy = NULL;
     MLAI_TRY(api_memory_take(memory, bytes + 1, 1, "a text of a request", &copy, err));
-    if (bytes > 0) {
-        memcpy(copy, text, bytes);
+    char *to = copy;
+    if (to && bytes > 0) { /* to: for compilers that cannot see what MLA_OK promises */
+        memcpy(to, text, bytes);
     }
-    ((char *)copy)[bytes] = 0;
-    *out = copy;
+    if (to) {
+        to[bytes] = 0;
+    }
+    *out = to;
     return MLA_OK;
 }
 

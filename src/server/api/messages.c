@@ -12,7 +12,7 @@ typedef struct message {
     api_fields fields;
     char path[NAME_BYTES];
     bool is_assistant;
-    size_t *text_bytes; /* of all contents */
+    size_t text_bytes; /* of its content */
 } message;
 
 static bool refuse_part(const api_fields *fields, size_t i, const json_t *part)
@@ -26,7 +26,7 @@ static bool refuse_part(const api_fields *fields, size_t i, const json_t *part)
                     name, json_words_of(type).text);
 }
 
-static bool check_parts(const message *self, const json_t *parts)
+static bool check_parts(message *self, const json_t *parts)
 {
     for (size_t i = 0; i < json_array_size(parts); i++) {
         const json_t *part = json_array_get(parts, i);
@@ -35,18 +35,18 @@ static bool check_parts(const message *self, const json_t *parts)
         if (!type || strcmp(type, "text") != 0 || !json_is_string(text)) {
             return refuse_part(&self->fields, i, part);
         }
-        *self->text_bytes += json_string_length(text);
+        self->text_bytes += json_string_length(text);
     }
     return true;
 }
 
-static bool check_content(const message *self)
+static bool check_content(message *self)
 {
     const json_t *content = json_object_get(self->fields.object, "content");
     const json_t *calls = json_object_get(self->fields.object, "tool_calls");
     bool may_lack = self->is_assistant && json_array_size(calls) > 0;
     if (json_is_string(content)) {
-        *self->text_bytes += json_string_length(content);
+        self->text_bytes += json_string_length(content);
         return true;
     }
     if (json_is_array(content) && json_array_size(content) > 0) {
@@ -104,7 +104,7 @@ static bool check_rest(const message *self)
 static bool check_message(json_t *object, size_t i, api_failure *failure,
                           size_t *text_bytes)
 {
-    message self = {.text_bytes = text_bytes};
+    message self = {.text_bytes = 0};
     (void)snprintf(self.path, sizeof self.path, "messages[%zu].", i);
     self.fields = (api_fields){object, self.path, failure};
     if (!json_is_object(object)) {
@@ -113,7 +113,9 @@ static bool check_message(json_t *object, size_t i, api_failure *failure,
         return api_fail(failure, API_BAD_REQUEST, name, NULL,
                         "%s is %s; it must be an object", name, json_words_of(object).text);
     }
-    return check_role(&self, object) && check_rest(&self) && check_content(&self);
+    bool is_good = check_role(&self, object) && check_rest(&self) && check_content(&self);
+    *text_bytes += self.text_bytes;
+    return is_good;
 }
 
 static bool check_messages(const api_settings *settings, const api_fields *fields,

@@ -3,7 +3,7 @@
 
 #define MS INT64_C(1000000)
 
-/* 1 ms to 100 s, three a decade; a token of a small model takes less than the first. */
+/* 0.1 ms to 500 s, three a decade. */
 static const int64_t time_bounds[] = {
     MS / 10,   MS / 5,     MS / 2,     MS,         2 * MS,      5 * MS,      10 * MS,
     20 * MS,   50 * MS,    100 * MS,   200 * MS,   500 * MS,    1000 * MS,   2000 * MS,
@@ -24,11 +24,11 @@ _Static_assert((int)NUM_TIMES < (int)API_MAX_BUCKETS &&
 
 #define TIMES(name, vllm_name, help)                                                       \
     {                                                                                      \
-        name, help, vllm_name, true, time_bounds, NUM_TIMES                                \
+        name, help, vllm_name, time_bounds, NUM_TIMES, true                                \
     }
 #define TOKENS(name, vllm_name, help)                                                      \
     {                                                                                      \
-        name, help, vllm_name, false, token_bounds, NUM_TOKENS                             \
+        name, help, vllm_name, token_bounds, NUM_TOKENS, false                             \
     }
 
 static const api_series_shape shapes[API_NUM_SERIES] = {

@@ -7,9 +7,9 @@
 typedef struct api_series_shape {
     const char *name, *help; /* without the prefix; times are told in seconds */
     const char *vllm_name;
-    bool is_time;          /* bounds and values are ns */
     const int64_t *bounds; /* [num_bounds] rising; at most API_MAX_BUCKETS - 1 */
     int32_t num_bounds;
+    bool is_time; /* bounds and values are ns */
 } api_series_shape;
 
 const api_series_shape *api_series_shape_of(api_series series);

@@ -83,7 +83,8 @@ static char *usual_before(char *end, double value)
     if (!(size >= least && size <= most)) {
         return NULL;
     }
-    for (; size < limit; limit /= DECIMAL) {
+    while (size < limit) {
+        limit /= DECIMAL;
         unit *= DECIMAL;
         decimals++;
     }
