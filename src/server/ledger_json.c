@@ -7,6 +7,9 @@
 #include "base/status.h"
 #include "server/memory_snapshot.h"
 
+/* What engine_page_map says; above are requests, too. */
+enum { OWNER_NONE, OWNER_CACHE, OWNER_REQUEST, NUM_OWNERS };
+
 static json_t *integer(uint64_t value)
 {
     return json_integer((json_int_t)value);
@@ -31,10 +34,25 @@ static json_t *map_of(const unsigned char *owners, int32_t num)
     return map;
 }
 
-static json_t *pages_of(const ledger_view *self, const engine_stats *stats,
+/* What the map of the whole pool shows: the engine may have gone on since *stats was taken. */
+static void count_pages(const unsigned char *owners, int32_t num, engine_stats *stats)
+{
+    int32_t num_of[NUM_OWNERS] = {0};
+    for (int32_t i = 0; i < num; i++) {
+        num_of[owners[i] < OWNER_REQUEST ? owners[i] : OWNER_REQUEST]++;
+    }
+    stats->pages_free = num_of[OWNER_NONE];
+    stats->pages_cached = num_of[OWNER_CACHE];
+    stats->pages_used = num_of[OWNER_REQUEST];
+}
+
+static json_t *pages_of(const ledger_view *self, engine_stats *stats,
                         const unsigned char *owners, int32_t num)
 {
     const engine_limits *limits = engine_limits_of(self->engine);
+    if (num == limits->num_pages) {
+        count_pages(owners, num, stats);
+    }
     return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "num",
                      integer((uint64_t)limits->num_pages), "tokens",
                      integer((uint64_t)limits->page_tokens), "bytes",
@@ -47,13 +65,22 @@ static json_t *pages_of(const ledger_view *self, const engine_stats *stats,
 
 static json_t *preparation_of(const timeline *told)
 {
-    enum { NS_A_MS = 1000000 };
+    enum { NS_A_US = 1000 };
     json_t *points = json_array();
     for (int32_t i = 0; i < told->num; i++) {
-        add_pair(points, (uint64_t)(told->points[i].at_ns / NS_A_MS),
+        add_pair(points, (uint64_t)(told->points[i].at_ns / NS_A_US),
                  told->points[i].session_bytes);
     }
     return json_pack("{s:o, s:o}", "peak", integer(told->peak_bytes), "points", points);
+}
+
+static json_t *limits_of(const engine *self)
+{
+    const engine_limits *limits = engine_limits_of(self);
+    return json_pack("{s:i, s:I, s:I, s:b}", "requests", limits->max_requests, "context",
+                     (json_int_t)limits->max_context_tokens, "default_max_tokens",
+                     (json_int_t)limits->default_max_tokens, "has_chat",
+                     engine_chat_of(self) != NULL);
 }
 
 static json_t *view_of(const ledger_view *self, const memory_snapshot *snapshot,
@@ -62,6 +89,9 @@ static json_t *view_of(const ledger_view *self, const memory_snapshot *snapshot,
     engine_stats stats;
     engine_stats_take(self->engine, &stats);
     json_t *root = memory_snapshot_json(snapshot);
+    (void)json_object_set_new(root, "frozen",
+                              json_boolean(atomic_load(&self->ledger->is_frozen)));
+    (void)json_object_set_new(root, "limits", limits_of(self->engine));
     (void)json_object_set_new(root, "requests",
                               json_pack("{s:i, s:i}", "running", stats.num_running,
                                         "waiting", stats.num_waiting));

@@ -8,7 +8,7 @@
 #include "server/byte_buffer.h"
 #include "server/timeline.h"
 
-enum { LEDGER_MAX_MAP_PAGES = 65536 };
+enum { LEDGER_MAX_MAP_PAGES = 131072 };
 
 typedef struct ledger_view {
     mla_context *context;
@@ -19,10 +19,12 @@ typedef struct ledger_view {
 } ledger_view;
 
 /*  {"phase", "rss", "classes": {NAME: {"now", "peak", "by_space"}},
+ *   "frozen": whether only the class `server` may grow,
+ *   "limits": {"requests", "context", "default_max_tokens", "has_chat"},
  *   "requests": {"running", "waiting"},
  *   "pages": {"num", "tokens", "bytes", "used", "cached", "free", "reserved",
  *             "map": [[owner, count], ...]},
- *   "preparation": {"peak", "points": [[milliseconds, bytes], ...]}}
+ *   "preparation": {"peak", "points": [[microseconds, bytes], ...]}}
  *
  * The map tells runs of neighbours with one owner: 0 free, 1 cached, 2 and up a request; it
  * stops at LEDGER_MAX_MAP_PAGES pages. Appends to out. */

@@ -12,7 +12,7 @@ void server_say_page(server *self, http_request *request)
 {
     const http_answer answer = {.status = API_OK,
                                 .type = "text/html; charset=utf-8",
-                                .fields = "Cache-Control: no-cache\r\n",
+                                .fields = server_page_fields,
                                 .body = server_page_text,
                                 .bytes = strlen(server_page_text)};
     server_reply(self, request, &answer);

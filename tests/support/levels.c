@@ -6,7 +6,7 @@
 #include <string.h>
 
 static const char *const level_names[] = {"c",    "avx2",  "avx512", "cpu",
-                                          "sm80", "sm90a", "nvrtc"};
+                                          "sm80", "sm90a", "nvrtc",  "chromium"};
 
 levels levels_start(const char *name)
 {
