@@ -74,7 +74,7 @@ static void reply(exchange *self, const http_answer *answer)
 
 static void reply_failure(exchange *self)
 {
-    char body[API_MAX_FAILURE_BYTES];
+    char *body = self->server->text;
     const http_answer answer = {.status = (int)self->failure.status,
                                 .type = JSON_TYPE,
                                 .fields = self->failure.status == API_TOO_MANY ||

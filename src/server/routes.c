@@ -63,7 +63,7 @@ void server_reply(server *self, http_request *request, const http_answer *answer
 static void reply_failure_with(server *self, http_request *request,
                                const api_failure *failure, const char *fields)
 {
-    char body[API_MAX_FAILURE_BYTES];
+    char *body = self->text;
     const http_answer answer = {.status = (int)failure->status,
                                 .type = "application/json",
                                 .fields = fields,

@@ -25,6 +25,7 @@ struct server {
     int64_t give_up_ns; /* of draining; 0: it does not drain */
     bool has_cancelled; /* the time to drain is over */
     int second_signal;
+    char text[API_MAX_FAILURE_BYTES]; /* of the failure that is being sent */
 };
 
 /* routes.c */

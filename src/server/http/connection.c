@@ -12,7 +12,6 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "server/api/failure.h"
 #include "server/http/state.h"
 
 #define LINGER_NS INT64_C(2000000000)
@@ -69,12 +68,14 @@ static bool has_client_left(int file)
     return poll(&asked, 1, 0) > 0 && (asked.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
+/* Not by evbuffer_read, which keeps memory where there is nothing to read. */
 static turn fill(http_connection *self)
 {
-    int got = evbuffer_read(self->in, self->file, HTTP_READ_BYTES);
+    http_server *server = self->server;
+    ssize_t got = recv(self->file, server->block, sizeof server->block, 0);
     if (got > 0) {
-        api_count(&self->server->options.counts->bytes_in, (uint64_t)got);
-        return GO_ON;
+        api_count(&server->options.counts->bytes_in, (uint64_t)got);
+        return evbuffer_add(self->in, server->block, (size_t)got) == 0 ? GO_ON : GONE;
     }
     return got < 0 && (errno == EAGAIN || errno == EINTR) ? WAIT : GONE;
 }

@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "base/ledger.h"
-#include "server/api/failure.h"
 #include "server/http/state.h"
 
 enum { MAX_CHUNK_LINE = 256, MAX_TRAILER_LINES = 32 };

@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "server/api/failure.h"
 #include "server/http/state.h"
 
 bool http_flush(http_connection *self)
@@ -122,7 +121,7 @@ void http_reply(http_request *request, const http_answer *answer)
 void http_refuse(http_connection *self, int status, const char *text)
 {
     const http_options *options = &self->server->options;
-    char body[API_MAX_FAILURE_BYTES];
+    char *body = self->server->text;
     api_failure failure;
     (void)api_fail(&failure, (api_status)status, NULL, NULL, "%s", text);
     const http_answer answer = {.status = status,

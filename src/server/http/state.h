@@ -4,6 +4,7 @@
 
 #include <event2/buffer.h>
 
+#include "server/api/failure.h"
 #include "server/http/http.h"
 
 typedef struct http_connection http_connection;
@@ -59,6 +60,8 @@ struct http_server {
     int32_t port, num_connections;
     http_connection *connections;
     bool is_draining;
+    char block[HTTP_READ_BYTES];      /* that was just read */
+    char text[API_MAX_FAILURE_BYTES]; /* of the refusal that is being sent */
 };
 
 /* connection.c */
