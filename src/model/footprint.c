@@ -50,9 +50,10 @@ static byte_sum slab_of(const profile *self, const footprint *print)
     byte_sum slab = {0};
     size_t output = 0;
     size_t lse = 0;
-    size_t heads = (size_t)(c->num_heads / self->is.tensor * self->is.context);
+    size_t heads =
+        (size_t)c->num_heads / (size_t)self->is.tensor * (size_t)self->is.context;
     size_t rows = byte_sum_product(&slot, (size_t)print->step_rows, heads);
-    size_t width = (size_t)(c->kv_lora_rank + c->qk_rope_head_dim);
+    size_t width = (size_t)c->kv_lora_rank + (size_t)c->qk_rope_head_dim;
     size_t row_bytes = byte_sum_product(&slot, rows, width * sizeof(uint16_t));
     bool fits =
         mlai_size_round_up(row_bytes, ALIGN, &output) &&

@@ -15,8 +15,10 @@ mla_status profile_remark_default(profile *self, const char *section, const char
 mla_status profile_read_numbers(profile *self, mla_error *err);
 mla_status profile_read_words(profile *self, mla_error *err);
 
-/* Each key of each section is one that is read. */
-mla_status profile_check_keys(const profile *self, mla_error *err);
+/* Resolves what follows from other inputs, and holds them against each other. */
+mla_status profile_complete(profile *self, const json_t *config, mla_error *err);
+
+/* Whether section.key is one that is read. */
 bool profile_is_number(const char *section, const char *key);
 bool profile_is_word(const char *section, const char *key);
 

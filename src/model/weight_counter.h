@@ -23,12 +23,12 @@ typedef struct weight_counter {
 typedef struct counted_tensor {
     const char *name; /* for errors */
     weight_part part;
-    int32_t num_rows, num_columns; /* num_columns 1: a vector */
-    bool is_vector;                /* stored as norms are, whatever its shape */
-    bool is_f32;                   /* whatever the storage says */
     weight_split split;
-    bool may_be_uneven; /* the last ranks may have less */
+    int32_t num_rows, num_columns; /* num_columns 1: a vector */
     int32_t num_copies;
+    bool is_vector;     /* stored as norms are, whatever its shape */
+    bool is_f32;        /* whatever the storage says */
+    bool may_be_uneven; /* the last ranks may have less */
 } counted_tensor;
 
 /* Checks that the ranks divide the heads. */

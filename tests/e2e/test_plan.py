@@ -219,6 +219,11 @@ class Published(PlanTest):
         answer = self.plan(profile_named("kimi-k3-16-cards-16-requests"))
         self.assertEqual(answer["step_rows"], 128)
         self.assertEqual(answer["classes"]["comm"]["parts"]["channel slabs"], 28676096)
+        parallel = profile_named("kimi-k3-16-cards-8-requests")
+        parallel["speculation"]["rows_per_request"] = 15
+        answer = self.plan(parallel)
+        self.assertEqual(answer["step_rows"], 120)
+        self.assertEqual(answer["classes"]["comm"]["parts"]["channel slabs"], 26900480)
 
 
 class Boundary(PlanTest):
