@@ -352,6 +352,19 @@ class Documentation(PlanTest):
             found = {name: rows[name][i].replace(",", "") for name in wanted}
             self.assertEqual(found, {name: str(value) for name, value in wanted.items()})
 
+    def test_what_it_says_of_a_pool_that_is_not_fixed_is_so(self):
+        fits, refused = (profile_named(f"kimi-k3-16-cards-{n}-requests") for n in (8, 16))
+        del fits["serving"]["kv_bytes"], refused["serving"]["kv_bytes"]
+        answer = self.plan(fits)
+        left = answer["memory"] - answer["total"]
+        self.assertTrue(answer["fits"])
+        self.assertIn(f"{left:,} B left and {answer['largest_concurrency']} are the most",
+                      self.text)
+        refusal = self.plan(refused)["refusal"]
+        said = (f"`{refusal['class']}`, which need {refusal['required']:,} B of "
+                f"{refusal['available']:,} B")
+        self.assertIn(said, self.text.replace("\n", " "))
+
 
 def set_at(profile, path, value):
     *parents, last = path.split(".")
