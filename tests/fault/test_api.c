@@ -25,7 +25,8 @@ static const scenario scenarios[] = {
      "\"content\":"
      "[{\"type\":\"text\",\"text\":\"Hello\"}]}],\"n\":2,\"logprobs\":true,\"top_"
      "logprobs\":2,"
-     "\"stop\":[\"x\",\"y\"],\"stop_token_ids\":[7],\"logit_bias\":{\"1\":2},\"request_"
+     "\"stop\":[\"x\",\"\\u00e9\\n\\u00e9\\n\\u00e9\\n\\u00e9\\n\\u00e9\\n\"],\"stop_token_"
+     "ids\":[7],\"logit_bias\":{\"1\":2},\"request_"
      "id\":"
      "\"mine\",\"chat_template_kwargs\":{\"a\":1},\"stream\":true,\"max_tokens\":3}"},
     {API_COMPLETION,
@@ -102,6 +103,9 @@ static void every_allocation_of_a_call_may_fail(void **state)
 typedef bool (*endpoint)(const api_settings *settings, const char *body, size_t bytes,
                          byte_buffer *out, api_failure *failure);
 
+#define TEN(text)   text text text text text text text text text text
+#define LONG_PROMPT TEN(TEN("The server "))
+
 static void every_allocation_of_the_simple_endpoints_may_fail(void **state)
 {
     (void)state;
@@ -109,7 +113,8 @@ static void every_allocation_of_the_simple_endpoints_may_fail(void **state)
         endpoint of;
         const char *body;
     } rows[] = {
-        {api_tokenize, "{\"prompt\":\"The server\",\"return_token_strs\":true}"},
+        {api_tokenize,
+         "{\"prompt\":\"" LONG_PROMPT LONG_PROMPT "\",\"return_token_strs\":true}"},
         {api_tokenize, "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}"},
         {api_detokenize, "{\"tokens\":[1,2,3]}"},
     };
