@@ -25,7 +25,9 @@ static void *rig_alloc(void *user, size_t bytes, size_t align_bytes, mla_space s
         self->fail_at = self->fails_on ? 0 : -1;
         return NULL;
     }
-    self->fail_at -= self->fail_at > 0 ? 1 : 0;
+    if (self->fail_at > 0) { /* never, while other threads allocate */
+        self->fail_at--;
+    }
     return posix_memalign(&data, align, bytes) == 0 ? data : NULL;
 }
 
@@ -51,10 +53,10 @@ static int64_t rig_now(void *user)
     return 1700000000;
 }
 
-static uint64_t rig_random(void *user)
+static uint64_t rig_entropy(void *user)
 {
     api_rig *self = user;
-    return ++self->next_random;
+    return atomic_fetch_add(&self->next_number, 1) + 1;
 }
 
 static uint64_t server_bytes(const api_rig *self)
@@ -109,7 +111,7 @@ void api_rig_open(api_rig *self, const api_rig_options *options)
         .defaults = {.temperature = 1, .top_p = 1, .repetition_penalty = 1},
         .longest_token_bytes = api_longest_token(self->words),
         .now_seconds = rig_now,
-        .random = rig_random,
+        .entropy = rig_entropy,
         .wake = wake,
         .user = self,
         .metrics = &self->metrics,
@@ -142,6 +144,17 @@ void api_rig_run(api_rig *self)
     while (!is_idle) {
         must(engine_step(self->settings.engine, &is_idle, &err), &err);
     }
+}
+
+char *api_text_of(const byte_buffer *buffer)
+{
+    char *text = malloc(buffer->num + 1);
+    assert_non_null(text);
+    if (buffer->num > 0) {
+        memcpy(text, buffer->data, buffer->num);
+    }
+    text[buffer->num] = 0;
+    return text;
 }
 
 static json_t *parse(const char *text, size_t bytes)

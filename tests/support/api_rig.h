@@ -16,9 +16,10 @@ typedef struct api_rig {
     api_settings settings;
     api_metrics metrics;
     _Atomic int64_t num_wakes;
-    uint64_t next_random;
-    int64_t fail_at;       /* the allocation from now that fails; -1: none */
-    bool fails_on;         /* and all after it */
+    _Atomic uint64_t next_number;
+    int64_t fail_at;
+        /* not beside other threads: */ /* the allocation from now that fails; -1: none */
+    bool fails_on;                      /* and all after it */
     uint64_t server_bytes; /* of class server, when it was opened: what it is back at */
 } api_rig;
 
@@ -46,6 +47,9 @@ json_t *api_rig_good(api_rig *self, api_kind kind, const char *body);
 /* The events of a stream, as an array of their JSON; the last one is [DONE], which is checked
  * and left out, and so is the framing. num_events: NULL, or how many. owned. */
 json_t *api_rig_stream(api_rig *self, api_kind kind, const char *body);
+
+/* What is in a buffer, ended by a zero. owned: free. */
+char *api_text_of(const byte_buffer *buffer);
 
 /* Values by a path such as "choices.0.message.content"; missing fails the test. */
 const json_t *api_at(const json_t *root, const char *path);

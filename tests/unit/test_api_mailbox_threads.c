@@ -55,8 +55,7 @@ static void *write_all(void *user)
 /* The text of the ids, quoted as in the reply. */
 static void check_texts(const writer *self, const byte_buffer *out)
 {
-    char *all = strndup(out->data, out->num);
-    assert_non_null(all);
+    char *all = api_text_of(out);
     for (int32_t choice = 0; choice < CHOICES; choice++) {
         mla_error err = {0};
         byte_buffer expected = {.context = rig.context};
@@ -136,6 +135,50 @@ static void nothing_is_lost_between_two_threads(void **state)
     assert_true(atomic_load(&rig.num_wakes) >= (int64_t)ROUNDS * CHOICES * (TOKENS + 1));
 }
 
+enum { WORKERS = 4, OPENS = 60 };
+
+/* As worker threads do; what each is refused, or gets, is its own. */
+static void *open_and_close(void *user)
+{
+    static const char *const bodies[] = {
+        "{\"messages\":[{\"role\":\"developer\",\"content\":\"a\"},{\"role\":\"user\","
+        "\"content\":\"Hello\"}],\"n\":3,\"stop\":[\"x\"]}",
+        "{\"prompt\":[\"The server\",[1,2,3]],\"logprobs\":3,\"echo\":false}",
+        "{\"prompt\":\"The server\",\"max_tokens\":100000}",
+        "{\"messages\":7}",
+    };
+    static const bool is_good[][2] = {
+        {false, true}, {true, false}, {false, false}, {false, false}};
+    int64_t num_wrong = 0;
+    (void)user;
+    for (int i = 0; i < OPENS; i++) {
+        api_call *call = NULL;
+        api_failure failure;
+        api_kind kind = i % 2 ? API_CHAT : API_COMPLETION;
+        const char *body = bodies[i / 2 % 4];
+        bool is_open =
+            api_call_open(&rig.settings, kind, body, strlen(body), &call, &failure);
+        num_wrong += is_open != is_good[i / 2 % 4][i % 2];
+        api_call_close(&call);
+    }
+    return (void *)(intptr_t)num_wrong;
+}
+
+static void calls_are_opened_on_several_threads_at_once(void **state)
+{
+    pthread_t threads[WORKERS];
+    (void)state;
+    for (int i = 0; i < WORKERS; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, open_and_close, NULL), 0);
+    }
+    for (int i = 0; i < WORKERS; i++) {
+        void *num_wrong = NULL;
+        assert_int_equal(pthread_join(threads[i], &num_wrong), 0);
+        assert_null(num_wrong);
+    }
+    api_rig_check(&rig);
+}
+
 static int open_rig(void **state)
 {
     const api_rig_options options = {.max_requests = 2};
@@ -155,6 +198,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_lost_between_two_threads),
+        cmocka_unit_test(calls_are_opened_on_several_threads_at_once),
     };
     return cmocka_run_group_tests_name("api mailbox", tests, open_rig, close_rig);
 }

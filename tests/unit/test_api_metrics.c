@@ -22,8 +22,7 @@ static char *page(void)
     api_failure failure;
     byte_buffer out = {.context = rig.context};
     assert_true(api_metrics_write(&rig.settings, &out, &failure));
-    char *text = strndup(out.data, out.num);
-    assert_non_null(text);
+    char *text = api_text_of(&out);
     byte_buffer_free(&out);
     api_rig_check(&rig);
     return text;
@@ -160,6 +159,11 @@ static void the_numbers_are_those_of_what_was_served(void **state)
         {"mla_time_to_first_token_seconds_count", 2},
         {"mla_inter_token_seconds_count", 8},
         {"mla_request_seconds_count", 2},
+        {"mla_request_inference_seconds_count", 2},
+        {"mla_request_seconds_per_token_count", 2},
+        {"mla_request_max_tokens_sum", 10},
+        {"mla_request_choices_sum", 2},
+        {"mla_request_choices_count", 1},
         {"mla_request_prompt_tokens_sum", 6},
         {"mla_request_generation_tokens_sum", 10},
         {"mla_request_generation_tokens_bucket{le=\"5\"}", 2},

@@ -239,7 +239,7 @@ static char *play_write(play *self)
     mla_error err = {0};
     self->out.num = 0;
     must(api_call_write(self->call, &self->out, &self->is_done, &err), &err);
-    return strndup(self->out.data ? self->out.data : "", self->out.num);
+    return api_text_of(&self->out);
 }
 
 static void play_finish(play *self)

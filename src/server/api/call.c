@@ -33,6 +33,7 @@ engine_request *api_call_request(api_call *call, int32_t i)
 void api_call_submit(api_call *call)
 {
     call->is_submitted = true;
+    api_observe(call->settings->metrics, API_NUM_CHOICES, call->options.num_choices);
     for (int32_t i = 0; i < call->num_choices; i++) {
         api_choice *choice = &call->choices[i];
         api_mailbox_submit(&choice->mail);

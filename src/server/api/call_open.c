@@ -4,8 +4,8 @@
 #include "base/size.h"
 #include "server/api/body.h"
 #include "server/api/call_parts.h"
+#include "server/api/entropy.h"
 #include "server/api/model_name.h"
-#include "server/api/random.h"
 #include "server/api/refused.h"
 
 enum { DEFAULT_CALL_BYTES = 64 << 20 };
@@ -88,7 +88,7 @@ static bool fill_choices(api_call *call, api_failure *failure)
         request->prompt = choice->prompt->ids;
         request->num_prompt = choice->prompt->num;
         request->sampling.seed = options->has_seed ? options->seed + (uint64_t)number
-                                                   : api_random_of(call->settings);
+                                                   : api_entropy_of(call->settings);
         if (number > 0) {
             request->max_tokens = (choice - 1)->request.max_tokens;
         } else if (!check(call, request, failure)) {

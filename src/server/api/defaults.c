@@ -40,7 +40,8 @@ static mla_status read_all(const json_document *doc, api_defaults *out, mla_erro
     MLAI_TRY(read_real(doc, "temperature", max_temperature, &out->temperature, err));
     MLAI_TRY(read_real(doc, "top_p", 1, &out->top_p, err));
     MLAI_TRY(read_real(doc, "min_p", 1, &out->min_p, err));
-    MLAI_TRY(read_real(doc, "repetition_penalty", FLT_MAX, &out->repetition_penalty, err));
+    MLAI_TRY(read_real(doc, "repetition_penalty", (double)FLT_MAX, &out->repetition_penalty,
+                       err));
     return read_top_k(doc, &out->top_k, err);
 }
 

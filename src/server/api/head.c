@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include "server/api/call_parts.h"
-#include "server/api/random.h"
+#include "server/api/entropy.h"
 
 enum { RANDOM_DIGITS = 32 };
 
@@ -17,8 +17,8 @@ static void write_id(const api_call *call, api_text *out)
         api_text_escaped(out, id, strlen(id));
         return;
     }
-    uint64_t high = api_random_of(call->settings);
-    uint64_t low = api_random_of(call->settings);
+    uint64_t high = api_entropy_of(call->settings);
+    uint64_t low = api_entropy_of(call->settings);
     (void)snprintf(digits, sizeof digits, "%016llx%016llx", (unsigned long long)high,
                    (unsigned long long)low);
     api_text_add(out, digits);

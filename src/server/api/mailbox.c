@@ -66,9 +66,15 @@ static void observe_end(const api_mailbox *self, const engine_request *request)
     api_observe(metrics, API_QUEUE_TIME, result->queued_ns);
     api_observe(metrics, API_PROMPT_TOKENS, request->num_prompt);
     api_observe(metrics, API_NEW_TOKENS, result->num_tokens);
+    api_observe(metrics, API_MAX_TOKENS, request->max_tokens);
     if (result->num_tokens > 0) {
         api_observe(metrics, API_PREFILL_TIME, result->prefill_ns);
         api_observe(metrics, API_DECODE_TIME, result->decode_ns);
+        api_observe(metrics, API_INFERENCE_TIME, result->prefill_ns + result->decode_ns);
+    }
+    if (result->num_tokens > 1) {
+        api_observe(metrics, API_TIME_PER_TOKEN,
+                    result->decode_ns / (result->num_tokens - 1));
     }
 }
 

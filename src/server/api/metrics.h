@@ -22,8 +22,12 @@ typedef enum api_series {
     API_QUEUE_TIME,
     API_PREFILL_TIME,
     API_DECODE_TIME,
+    API_INFERENCE_TIME, /* prefill and decode */
+    API_TIME_PER_TOKEN, /* of decode, one request's mean */
     API_PROMPT_TOKENS,
     API_NEW_TOKENS,
+    API_MAX_TOKENS,  /* that were asked for, or the default */
+    API_NUM_CHOICES, /* n, once a request */
     API_NUM_SERIES,
 } api_series;
 

@@ -45,10 +45,20 @@ static const api_series_shape shapes[API_NUM_SERIES] = {
                                "From its place to the first token."),
     [API_DECODE_TIME] = TIMES("request_decode_seconds", "request_decode_time_seconds",
                               "From the first token to the last."),
+    [API_INFERENCE_TIME] =
+        TIMES("request_inference_seconds", "request_inference_time_seconds",
+              "From its place to the last token."),
+    [API_TIME_PER_TOKEN] =
+        TIMES("request_seconds_per_token", "request_time_per_output_token_seconds",
+              "A request's decode time over its tokens after the first."),
     [API_PROMPT_TOKENS] =
         TOKENS("request_prompt_tokens", "request_prompt_tokens", "Tokens of a prompt."),
     [API_NEW_TOKENS] = TOKENS("request_generation_tokens", "request_generation_tokens",
                               "New tokens of a request."),
+    [API_MAX_TOKENS] = TOKENS("request_max_tokens", "request_params_max_tokens",
+                              "New tokens that a request may have."),
+    [API_NUM_CHOICES] = TOKENS("request_choices", "request_params_n",
+                               "Choices that a call asked for, of each prompt."),
 };
 
 const api_series_shape *api_series_shape_of(api_series series)

@@ -44,7 +44,7 @@ typedef struct api_settings {
     size_t max_body_bytes; /* that the transport lets through; 0: unknown */
 
     int64_t (*now_seconds)(void *user); /* since 1970; NULL: the clock's */
-    uint64_t (*random)(void *user);     /* seeds and ids; NULL: getrandom. Any thread */
+    uint64_t (*entropy)(void *user);    /* seeds and ids; NULL: the kernel's. Any thread */
     /* The engine's thread has put something new into a mailbox: the loop may call
      * api_call_write of the calls it has. Must not block. NULL: nobody waits */
     void (*wake)(void *user);

@@ -1,9 +1,0 @@
-/* random.h - numbers that nobody can guess: ids, and seeds of requests that give none. */
-#ifndef MLA_SERVER_API_RANDOM_H
-#define MLA_SERVER_API_RANDOM_H
-
-#include "server/api/settings.h"
-
-uint64_t api_random_of(const api_settings *settings);
-
-#endif
