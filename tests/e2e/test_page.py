@@ -142,7 +142,10 @@ class Page(PageTest):
         seen = self.browser.evaluate(PIXELS)
         owners = [owner for owner, count in runs for _ in range(count)]
         colour_of = dict(zip(owners, seen["colours"]))
-        self.assertEqual([colour_of[owner] for owner in owners], seen["colours"])
+        wrong = [page for page, (owner, colour) in enumerate(zip(owners, seen["colours"]))
+                 if colour != colour_of[owner]]
+        self.assertEqual((len(seen["colours"]), wrong[:5]), (100000, []))
+        self.assertGreater(len(set(seen["colours"])), 30)
         self.assertEqual(self.browser.evaluate("document.documentElement.scrollWidth"), 360)
 
     def test_preparation_ends_at_what_the_ledger_says(self):
