@@ -55,7 +55,10 @@ static void play(api_call *call, byte_buffer *out)
         (void)request->on_token(request, &event);
         request->on_end(request, &result);
     }
-    FUZZ_CHECK(api_call_write(call, out, &is_done, &err) == MLA_OK && is_done);
+    while (!is_done) {
+        FUZZ_CHECK(api_call_has_news(call));
+        FUZZ_CHECK(api_call_write(call, out, &is_done, &err) == MLA_OK);
+    }
     FUZZ_CHECK(api_call_has_ended(call));
     if (!api_call_is_stream(call)) {
         check_json(out->data, out->num);

@@ -397,6 +397,43 @@ static void a_cancelled_answer_is_told_as_aborted(void **state)
     byte_buffer_free(&out);
 }
 
+static void a_large_reply_is_written_in_slices_each_with_a_wake(void **state)
+{
+    (void)state;
+    enum { MOST = (1 << 16) + 40 * 21 * 64 + 4096 }; /* a slice, and one choice over it */
+    static const char body[] =
+        "{\"prompt\":\"a\",\"max_tokens\":40,\"n\":32,\"ignore_eos\":"
+        "true,\"logprobs\":20}";
+    api_call *call = NULL;
+    api_failure failure;
+    mla_error err = {0};
+    bool is_done = false;
+    int num_writes = 0;
+    byte_buffer out = {.context = rig.context};
+    assert_true(
+        api_call_open(&rig.settings, API_COMPLETION, body, strlen(body), &call, &failure));
+    api_call_submit(call);
+    api_rig_run(&rig);
+    while (!is_done) {
+        size_t before = out.num;
+        int64_t num_wakes = atomic_load(&rig.num_wakes);
+        assert_true(api_call_has_news(call));
+        must(api_call_write(call, &out, &is_done, &err), &err);
+        assert_int_equal(atomic_load(&rig.num_wakes) - num_wakes, is_done ? 0 : 1);
+        assert_true(out.num - before < MOST);
+        num_writes++;
+    }
+    assert_true(num_writes > 4);
+    json_t *reply = json_loadb(out.data, out.num, JSON_REJECT_DUPLICATES, NULL);
+    assert_int_equal(json_array_size(api_at(reply, "choices")), 32);
+    assert_int_equal(api_int_at(reply, "choices.31.index"), 31);
+    assert_int_equal(api_int_at(reply, "usage.completion_tokens"), 32 * 40);
+    json_decref(reply);
+    api_call_close(&call);
+    byte_buffer_free(&out);
+    api_rig_check(&rig);
+}
+
 static void a_call_that_was_never_submitted_is_closed_without_a_trace(void **state)
 {
     (void)state;
@@ -448,6 +485,7 @@ int main(void)
         cmocka_unit_test(a_request_id_becomes_the_id),
         cmocka_unit_test(a_developer_speaks_as_the_system_does),
         cmocka_unit_test(a_cancelled_answer_is_told_as_aborted),
+        cmocka_unit_test(a_large_reply_is_written_in_slices_each_with_a_wake),
         cmocka_unit_test(a_call_that_was_never_submitted_is_closed_without_a_trace),
     };
     return cmocka_run_group_tests_name("api replies", tests, open_rig, close_rig);

@@ -42,8 +42,9 @@ bool api_call_has_news(const api_call *call);
 /* Appends to out what is new. A stream: whole server-sent events, the first time the chunks
  * with the roles (also before any token: write once at submit, so that the client sees that it
  * was admitted), at the end "data: [DONE]". A plain reply: nothing until all choices have
- * ended, then the whole body. *is_done: that was all. On failure (out of memory) nothing was
- * appended; the reply cannot go on, and the transport cancels the call. */
+ * ended, then the body; of a large one a part, and a wake for the next part. *is_done: that was
+ * all. On failure (out of memory) nothing was appended; the reply cannot go on, and the
+ * transport cancels the call. */
 mla_status api_call_write(api_call *call, byte_buffer *out, bool *is_done, mla_error *err);
 
 /* The HTTP status of a plain reply: known once is_done; 500 where the engine died. A stream

@@ -32,6 +32,7 @@ struct api_call {
     api_prompts prompts;
     api_choice *choices; /* [num_choices] */
     int32_t num_choices;
+    int32_t num_written; /* of them, into a plain reply */
     bool is_submitted, is_done;
     api_status status;
     /* {"id":"...","object":...,"system_fingerprint":"..." of every chunk, and of the reply */

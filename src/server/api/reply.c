@@ -43,15 +43,15 @@ static void write_choice(api_call *call, api_choice *choice, api_text *out)
     api_text_add(out, "}");
 }
 
-static void write_good(api_call *call, api_text *out)
+static void write_beginning(const api_call *call, api_text *out)
 {
-    const api_usage usage = api_usage_of(call);
     api_text_bytes(out, call->head, call->head_bytes);
     api_text_add(out, ",\"choices\":[");
-    for (int32_t i = 0; i < call->num_choices; i++) {
-        api_text_add(out, i > 0 ? "," : "");
-        write_choice(call, &call->choices[i], out);
-    }
+}
+
+static void write_ending(const api_call *call, api_text *out)
+{
+    const api_usage usage = api_usage_of(call);
     api_text_add(out, "],\"usage\":");
     api_write_usage(&usage, out);
     if (call->options.returns_ids && call->kind == API_CHAT) {
@@ -59,6 +59,35 @@ static void write_good(api_call *call, api_text *out)
         api_write_ids(call->prompts.list[0].ids, call->prompts.list[0].num, out);
     }
     api_text_add(out, "}");
+}
+
+/* As many choices as make a slice, so that a large reply does not keep the loop from all
+ * others. */
+static void write_slice(api_call *call, api_text *out)
+{
+    enum { SLICE_BYTES = 1 << 16 };
+    size_t start = out->to->num;
+    while (call->num_written < call->num_choices && out->to->num - start < SLICE_BYTES &&
+           out->status == MLA_OK) {
+        api_text_add(out, call->num_written > 0 ? "," : "");
+        write_choice(call, &call->choices[call->num_written], out);
+        call->num_written++;
+    }
+}
+
+static void write_good(api_call *call, api_text *out)
+{
+    const api_settings *settings = call->settings;
+    if (call->num_written == 0) {
+        write_beginning(call, out);
+    }
+    write_slice(call, out);
+    call->is_done = call->num_written == call->num_choices;
+    if (call->is_done) {
+        write_ending(call, out);
+    } else if (settings->wake) {
+        settings->wake(settings->user);
+    }
 }
 
 bool api_call_has_failed(const api_call *call)
@@ -88,8 +117,8 @@ void api_reply_write(api_call *call, api_text *out)
 {
     if (api_call_has_failed(call)) {
         api_write_failure(call, out);
+        call->is_done = true;
     } else {
         write_good(call, out);
     }
-    call->is_done = true;
 }
