@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-#include "server/memory_snapshot.h"
 #include "cli/qualify_run.h"
+#include "server/memory_snapshot.h"
 
 enum { QUALIFY_TEXT = 128 };
 #define QUALIFY_HIGH_BYTES (INT64_C(1) << 32)

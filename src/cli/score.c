@@ -7,9 +7,9 @@
 #include "cli/command.h"
 #include "cli/json_output.h"
 #include "cli/loaded_model.h"
-#include "server/memory_snapshot.h"
 #include "cli/progress_bar.h"
 #include "cli/text_file.h"
+#include "server/memory_snapshot.h"
 
 enum { KEY_WINDOW = 0x100, KEY_MAX_WINDOWS };
 enum { DEFAULT_WINDOW = 1023, ALIGN_BYTES = 64 };

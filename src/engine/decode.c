@@ -119,7 +119,7 @@ static void take_tokens(engine *self, int32_t i, int32_t first_row)
     int32_t num = 0;
     bool is_right = true;
     while (is_right && num < num_rows && slot->request) {
-        size_t row = (size_t)(first_row + num);
+        size_t row = (size_t)first_row + (size_t)num;
         slot->length++;
         int32_t token =
             take_token(self, slot, self->logits + row * (size_t)self->vocab_size);

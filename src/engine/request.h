@@ -74,41 +74,38 @@ typedef struct engine_penalties {
 
 typedef struct engine_request engine_request;
 struct engine_request {
-    const int32_t *prompt; /* [num_prompt], at least 1 */
-    int32_t num_prompt;
-    int64_t max_tokens; /* 0: the engine's default, as far as the context goes */
-    int64_t min_tokens; /* before these nothing but cancelling ends it */
-    int32_t priority; /* lower runs sooner; a step is worth 64 places in the queue, so that
-                           nothing waits for ever */
+    const int32_t *prompt;     /* [num_prompt], at least 1 */
+    const engine_bias *biases; /* [num_biases] */
+    const int32_t *stop_ids;   /* [num_stop_ids] their text is left out */
+    const engine_text *stops;  /* [num_stops] */
+    int32_t num_prompt, num_biases, num_stop_ids, num_stops;
+    int64_t max_tokens;  /* 0: the engine's default, as far as the context goes */
+    int64_t min_tokens;  /* before these nothing but cancelling ends it */
+    uint64_t cache_salt; /* only requests with the same salt share cached pages */
     sampling_options sampling;
     engine_penalties penalties;
-    const engine_bias *biases; /* [num_biases] */
-    int32_t num_biases;
-    const int32_t *stop_ids; /* [num_stop_ids] their text is left out */
-    int32_t num_stop_ids;
-    const engine_text *stops; /* [num_stops] */
-    int32_t num_stops;
+    int32_t priority; /* lower runs sooner; a step is worth 64 places in the queue, so that
+                         nothing waits for ever */
+    int32_t num_top_logprobs; /* beside the token's own; at most ENGINE_MAX_LOGPROBS */
+    bool wants_logprobs;
+    bool ignores_eos;
     bool keeps_stop;    /* the text has the stop string or the text of the stop id, too */
     bool keeps_special; /* the text has special tokens, too */
-    bool ignores_eos;
-    bool wants_logprobs;
-    int32_t num_top_logprobs; /* beside the token's own; at most ENGINE_MAX_LOGPROBS */
-    uint64_t cache_salt;      /* only requests with the same salt share cached pages */
+
+    /* The engine's own; {0} at submit. */
+    atomic_bool is_cancelled;
+    int32_t num_overtaken;
+    int64_t submit_ns;
+    int64_t place; /* in the queue, priority counted in */
+    engine_request *next;
+    engine_result *result; /* of engine_run, with the next one */
+    int32_t *num_left;
 
     /* Called on the engine's thread. on_token may be NULL; false cancels the request. After
      * on_end the engine knows the request no more. */
     bool (*on_token)(engine_request *self, const engine_event *event);
     void (*on_end)(engine_request *self, const engine_result *result);
     void *user;
-
-    /* The engine's own; {0} at submit. */
-    atomic_bool is_cancelled;
-    int64_t submit_ns;
-    int64_t place; /* in the queue, priority counted in */
-    int32_t num_overtaken;
-    engine_request *next;
-    engine_result *result; /* of engine_run, with the next one */
-    int32_t *num_left;
 };
 
 #endif

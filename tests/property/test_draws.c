@@ -68,7 +68,7 @@ static mla_status propose(drafter *self, draft *drafts, int32_t num, mla_error *
         drafts[i].num_guesses = drafts[i].max_guesses;
         for (int32_t j = 0; j < drafts[i].num_guesses; j++) {
             drafts[i].guesses[j] =
-                4 + (int32_t)((drafts[i].num_tokens + 5 * j) % NUM_BIASED);
+                4 + (int32_t)((drafts[i].num_tokens + INT64_C(5) * j) % NUM_BIASED);
         }
     }
     return MLA_OK;

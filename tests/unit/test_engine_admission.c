@@ -50,9 +50,9 @@ static size_t num_history;
 
 typedef struct named {
     engine_request request;
-    char name;
-    int64_t num_seen;
     engine_result result;
+    int64_t num_seen;
+    char name;
     bool has_ended;
 } named;
 
