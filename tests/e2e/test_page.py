@@ -19,7 +19,7 @@ class Page(PageTest):
     def test_a_chat_arrives_while_pages_fill_and_empty(self):
         page = self.browser
         page.wait_for(IS_IDLE)
-        self.fill(max_tokens="1200", temperature="1", seed="3")
+        self.fill(max_tokens="600", temperature="1", seed="3")
         self.send("What does the curl option --verbose do?")
         page.wait_for("document.querySelector('.turn.model .text').textContent.length > 3")
         self.assertTrue(page.evaluate("!!running"), "the text came only at the end")
@@ -106,7 +106,7 @@ class Page(PageTest):
 
     def test_the_map_tells_the_ledger_under_load(self):
         asked = [threading.Thread(target=self.server.post, args=("v1/completions",), kwargs={
-            "prompt": f"void number_{i}(" + "int value, " * 20 * i, "max_tokens": 700}) for i in range(6)]
+            "prompt": f"void number_{i}(" + "int value, " * 20 * i, "max_tokens": 300}) for i in range(6)]
         for one in asked:
             one.start()
         self.browser.evaluate("poll()")
@@ -246,6 +246,9 @@ class Page(PageTest):
                 self.assertFalse(self.browser.evaluate("$('completion').hidden"))
             finally:
                 self.assertEqual(server.close(), 0)
+            self.browser.wait_for("$('phase').textContent === 'not reachable'")
+            self.assertTrue(self.browser.evaluate("$('memory').classList.contains('stale')"))
+            self.expect_refusals()
 
     def test_the_page_is_small(self):
         reply = urllib.request.urlopen(self.server.address, timeout=60)
