@@ -24,7 +24,7 @@ bare() { # the user's number
     mkdir -p "$temp/bin" "$temp/repo"
     : >"$temp/log"
     cp "$source/dev" "$temp/repo/"
-    for tool in sh cat chmod dirname env mkdir mktemp rm true; do
+    for tool in sh cat chmod dirname env mkdir mktemp rm sed sleep true; do
         for folder in /usr/bin /bin; do
             [ ! -x "$folder/$tool" ] || ln -sf "$folder/$tool" "$temp/bin/$tool"
         done
@@ -66,11 +66,22 @@ mkdir -p "$temp/repo/build/release/src"
 mla=$temp/repo/build/release/src/mla
 printf '#!/bin/sh\necho "$*" >>"%s"\n' "$temp/log" >"$mla"
 chmod +x "$mla"
-dev run
-[ "$status" -eq 0 ] && [ "$(grep -c -- . "$temp/log")" -eq 2 ] &&
+dev run --port 9000
+[ "$status" -eq 0 ] && [ "$(cat "$temp/log")" = 'serve models/demo --port 9000' ] || fail 'run'
+: >"$temp/log"
+dev demo
+[ "$status" -ne 0 ] && says 'dev: mla serve has ended' || fail 'a server that ends at once'
+: >"$temp/log"
+# The stub of a server says an address and waits for the signal.
+printf 'case "$1" in serve) echo "listening on http://stub"; trap "exit 0" TERM; while :; do sleep 0.1; done ;; esac\n' >>"$mla"
+stub curl "echo \"curl \$*\" >>'$temp/log'"
+dev demo
+[ "$status" -eq 0 ] && [ "$(grep -c -- . "$temp/log")" -eq 4 ] &&
     grep -qx 'memory models/demo' "$temp/log" &&
     [ "$(grep -o -e '--prompt ' "$temp/log" | grep -c .)" -ge 2 ] &&
-    grep -q '^generate models/demo ' "$temp/log" || fail 'run'
+    grep -q '^generate models/demo ' "$temp/log" &&
+    grep -q '^serve models/demo --port 0' "$temp/log" &&
+    grep -q '^curl -sS http://stub/v1/chat/completions -d {' "$temp/log" || fail 'demo'
 : >"$temp/log"
 dev bench
 [ "$status" -eq 0 ] && [ "$(cat "$temp/log")" = "bench attention
