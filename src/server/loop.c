@@ -64,10 +64,18 @@ static mla_status open_inside(loop *self, mla_error *err)
     return MLA_OK;
 }
 
+/* What it would say on standard error becomes a status of ours. */
+static void say_nothing(int severity, const char *text)
+{
+    (void)severity;
+    (void)text;
+}
+
 mla_status loop_open(loop *self, mla_context *context, uint64_t limit_bytes,
                      void (*on_wake)(void *user), void *user, mla_error *err)
 {
     *self = (loop){.context = context, .wake_file = -1, .on_wake = on_wake, .user = user};
+    event_set_log_callback(say_nothing);
     loop_memory_begin(context, limit_bytes);
     mla_status status = open_inside(self, err);
     if (status != MLA_OK) {
