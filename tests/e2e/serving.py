@@ -206,6 +206,7 @@ class ServeTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.server = Server(*cls.options)
+        cls.before = cls.server.held()
 
     @classmethod
     def tearDownClass(cls):

@@ -27,9 +27,6 @@ def ways():
 class Disconnect(serving.ServeTest):
     options = ("--max-requests", "1", "--no-prefix-cache", "--kv", "f32")
 
-    def setUp(self):
-        self.before = self.server.held()
-
     def tearDown(self):
         self.eventually(self.server.held, self.before)
 
@@ -113,8 +110,8 @@ class Disconnect(serving.ServeTest):
                 client.socket.close()
 
     def test_a_client_that_is_killed(self):
-        script = ("import socket, sys; s = socket.create_connection(('127.0.0.1', int(sys.argv[1])));"
-                  "s.sendall(sys.stdin.buffer.read()); print('sent', flush=True); s.recv(1); input()")
+        script = ("import socket, sys, time; s = socket.create_connection(('127.0.0.1', int(sys.argv[1])));"
+                  "s.sendall(sys.stdin.buffer.read()); print('sent', flush=True); time.sleep(60)")
         for stream in (False, True):
             with self.subTest(stream=stream):
                 client = subprocess.Popen([sys.executable, "-c", script, str(self.server.port)],
@@ -165,14 +162,21 @@ class Disconnect(serving.ServeTest):
         except BlockingIOError:
             pass
         self.assertLess(self.server.held()["server"] - self.before["server"], 1 << 20)
+        began = time.monotonic()
         client.socket.close()
+        self.check_gone(client, began)
+
+    def test_a_client_that_sent_too_much_ahead_has_its_reply_and_an_end(self):
+        client = self.begin(chat(stream=True, tokens=200, ignore_eos=True))
+        client.send(request("GET", "/" + "a" * 200) * 1000)
+        self.assertTrue(client.reply().body.endswith(b"data: [DONE]\n\n"))
+        self.assertTrue(client.is_ended())
 
 
 class Waiting(serving.ServeTest):
     options = ("--max-requests", "1", "--comment-interval", "0.1", "--no-prefix-cache")
 
     def test_a_stream_that_waits_has_its_head_and_comments(self):
-        before = self.server.held()
         with self.server.connect() as first, self.server.connect() as second:
             first.send(request("POST", "/v1/chat/completions", long_chat(stream=True)))
             first.head()
@@ -182,7 +186,7 @@ class Waiting(serving.ServeTest):
             second.until(b"3\r\n:\n\n\r\n")
             first.socket.close()
             self.assertIn(b"[DONE]", second.chunks())
-        self.eventually(self.server.held, before)
+        self.eventually(self.server.held, self.before)
 
     def test_a_plain_reply_that_waits_has_none(self):
         with self.server.connect() as first, self.server.connect() as second:
@@ -198,23 +202,21 @@ class SlowReader(serving.ServeTest):
     options = ("--write-timeout", "1", "--no-prefix-cache", "--max-requests", "4")
 
     def test_a_client_that_does_not_read_is_dropped(self):
-        before = self.server.held()
         client = self.server.connect(receive_bytes=2048)
         # Every token with its alternatives: some megabytes.
         body = long_chat(stream=True, logprobs=True, top_logprobs=20, n=3)
         client.send(request("POST", "/v1/chat/completions", body))
         self.eventually(lambda: self.server.ledger()["requests"]["running"] > 0, True)
         self.eventually(lambda: self.server.held()["running"], 0)
-        self.eventually(self.server.held, before)
+        self.eventually(self.server.held, self.before)
         self.assertIn(" 499 ", self.server.log_text())
         client.socket.close()
 
     def test_a_reply_that_is_not_fetched_is_dropped(self):
-        before = self.server.held()
         client = self.server.connect(receive_bytes=2048)
         client.send(request("GET", "/metrics") * 2000)
-        self.eventually(lambda: self.server.held()["server"] > before["server"], True)
-        self.eventually(self.server.held, before)
+        self.eventually(lambda: self.server.held()["server"] > self.before["server"], True)
+        self.eventually(self.server.held, self.before)
         client.socket.close()
 
 

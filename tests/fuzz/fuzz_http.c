@@ -62,7 +62,7 @@ static int count_replies(const char *text)
 {
     int num = 0;
     for (const char *at = strstr(text, "HTTP/1.1 "); at; at = strstr(at + 1, "HTTP/1.1 ")) {
-        num += strncmp(at + 9, "100", 3) != 0 && at[12] == ' ';
+        num += at[9] >= '2' && at[9] <= '5' && at[12] == ' ';
     }
     return num;
 }

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -101,13 +102,28 @@ static void begin_head(http_connection *self)
     self->deadline_ns = mlai_now_ns() + self->server->options.idle_timeout_ns;
 }
 
+/* Requests may be sent ahead, but not without end: behind what the kernel has no room for, the
+ * client's end of the connection would not be seen. From then on this reply is the last, and
+ * what comes is thrown away. */
+static turn await_reply(http_connection *self)
+{
+    int ahead = 0;
+    if (has_client_left(self->file)) {
+        return GONE;
+    }
+    self->is_flooded = self->is_flooded ||
+                       (ioctl(self->file, FIONREAD, &ahead) == 0 && ahead > HTTP_MAX_AHEAD);
+    self->is_last = self->is_last || self->is_flooded;
+    return self->is_flooded ? discard(self) : WAIT;
+}
+
 static turn send_on(http_connection *self)
 {
     if (!http_flush(self)) {
         return GONE;
     }
     if (self->request) {
-        return has_client_left(self->file) ? GONE : WAIT;
+        return await_reply(self);
     }
     if (evbuffer_get_length(self->out) > 0) {
         return WAIT;

@@ -13,6 +13,7 @@ enum {
     HTTP_READ_BYTES = 16384, /* at once */
     HTTP_READS_A_TURN = 16,  /* then others come */
     HTTP_MAX_PEER = 46,
+    HTTP_MAX_AHEAD = 32768,      /* bytes sent while a reply is pending */
     HTTP_EXTRA_CONNECTIONS = 64, /* beyond max_connections, to be told 503 */
 };
 
@@ -46,6 +47,7 @@ struct http_connection {
     size_t searched;       /* of a head */
     http_request *request; /* NULL: none, or its reply is complete */
     bool is_last;          /* closes after this reply */
+    bool is_flooded;       /* more was sent ahead than may be */
     bool is_refused;       /* one too many */
     bool is_broken;        /* must be dropped from the loop */
     bool is_running;       /* connection_run is below us on the stack */
