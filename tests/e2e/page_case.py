@@ -11,12 +11,12 @@ import program
 
 IS_IDLE = "books && books.requests.running === 0 && !$('map').ariaLabel.includes('request')"
 PIXELS = """(() => {
-  const {cell, cols} = grid, {width, height} = $('map'), middle = Math.floor((cell - 1) / 2);
+  const {cell, cols} = grid, {width, height} = $('map'), middle = i => Math.floor((i + .5) * cell - (cell > 4 ? 1 : 0));
   const pen = new OffscreenCanvas(width, height).getContext('2d', {willReadFrequently: true});
   pen.drawImage($('map'), 0, 0);
   const all = pen.getImageData(0, 0, width, height), colours = [];
   for (let page = 0; page < books.pages.num; page++) {
-    const x = page % cols * cell + middle, y = Math.floor(page / cols) * cell + middle;
+    const x = middle(page % cols), y = middle(Math.floor(page / cols));
     colours.push([...all.data.slice(4 * (y * all.width + x), 4 * (y * all.width + x) + 3)].join());
   }
   return {colours, books, keys: [...$('owners').children].map(key => key.textContent)};

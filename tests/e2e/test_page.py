@@ -130,7 +130,7 @@ class Page(PageTest):
         self.assertEqual(len(pairs), len({colour for _, colour in pairs}), pairs)
         self.assertEqual([pages["free"], pages["cached"], pages["used"]],
                          [owners.count(0), owners.count(1), sum(owner > 1 for owner in owners)])
-        counts = [f"free {owners.count(0)}", f"cached {owners.count(1)}"]
+        counts = [f"free: {owners.count(0)}", f"cached: {owners.count(1)}"]
         held = [f"request {owner - 1}: {owners.count(owner)}" for owner in sorted(set(owners)) if owner > 1]
         self.assertEqual(seen["keys"], counts + held)
 
