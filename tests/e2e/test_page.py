@@ -119,6 +119,7 @@ class Page(PageTest):
         self.assertGreater(most, 4)
         self.browser.wait_for(IS_IDLE)
         self.check_map(self.browser.evaluate(PIXELS))
+        self.assertGreater(self.browser.evaluate("grid.cell"), 10) # few pages are large
 
     def check_map(self, seen):
         """One colour an owner, the others' another, and the counts are the map's."""
