@@ -1,12 +1,14 @@
 /* pages.c - what is answered at once: the page, health, figures, models and the ledger. */
 #include <string.h>
+#include <time.h>
 
 #include "server/api/simple.h"
 #include "server/ledger_json.h"
 #include "server/page/page.h"
 #include "server/state.h"
 
-#define JSON_TYPE "application/json"
+#define JSON_TYPE   "application/json"
+#define NS_A_SECOND UINT64_C(1000000000)
 
 void server_say_page(server *self, http_request *request)
 {
@@ -48,8 +50,26 @@ static void reply_with(server *self, http_request *request, bool is_good, const 
     byte_buffer_free(body);
 }
 
+static uint64_t cpu_ns(clockid_t clock)
+{
+    struct timespec used = {0};
+    (void)clock_gettime(clock, &used);
+    return (uint64_t)used.tv_sec * NS_A_SECOND + (uint64_t)used.tv_nsec;
+}
+
+/* This is the loop's thread. */
+static void note_cpu(server *self)
+{
+    clockid_t of_worker = 0;
+    atomic_store(&self->metrics.loop_cpu_ns, cpu_ns(CLOCK_THREAD_CPUTIME_ID));
+    if (pthread_getcpuclockid(self->worker.thread, &of_worker) == 0) {
+        atomic_store(&self->metrics.worker_cpu_ns, cpu_ns(of_worker));
+    }
+}
+
 void server_say_metrics(server *self, http_request *request)
 {
+    note_cpu(self);
     api_failure failure;
     byte_buffer body = {.context = self->context};
     bool is_good = api_metrics_write(&self->settings, &body, &failure);

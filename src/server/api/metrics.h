@@ -45,6 +45,8 @@ typedef struct api_metrics {
     api_histogram series[API_NUM_SERIES];
     api_transport transport;
     _Atomic uint64_t choices_open; /* submitted and not ended */
+    /* Processor time of the server's own threads; written before /metrics is */
+    _Atomic uint64_t loop_cpu_ns, worker_cpu_ns;
 } api_metrics;
 
 static inline void api_count(_Atomic uint64_t *counter, uint64_t by)

@@ -2,6 +2,7 @@
  * Prometheus reads it (text format 0.0.4). */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "server/api/exposition.h"
 #include "server/api/simple.h"
@@ -108,6 +109,22 @@ static void write_memory_kind(const mla_memory_report *report, bool is_peak,
     }
 }
 
+static void write_allocations(const mla_memory_report *report, exposition *out)
+{
+    exposition_begin(out, "mla_memory_allocations_total", "counter",
+                     "Allocations by class and space of the ledger.");
+    for (int space = 0; space < MLA_NUM_SPACES; space++) {
+        for (int purpose = 0; purpose < MLA_NUM_PURPOSES; purpose++) {
+            const mla_memory_cell *cell = &report->cell[space][purpose];
+            if (cell->num_allocs > 0) {
+                exposition_pair(out, "class", mla_purpose_name((mla_purpose)purpose),
+                                "space", mla_space_name((mla_space)space),
+                                (double)cell->num_allocs);
+            }
+        }
+    }
+}
+
 static void write_memory(const api_settings *settings, exposition *out)
 {
     mla_memory_report report = MLA_INIT(mla_memory_report);
@@ -115,12 +132,28 @@ static void write_memory(const api_settings *settings, exposition *out)
     if (mla_context_memory(engine_context_of(settings->engine), &report, &err) == MLA_OK) {
         write_memory_kind(&report, false, out);
         write_memory_kind(&report, true, out);
+        write_allocations(&report, out);
     }
 }
 
 static double load(const _Atomic uint64_t *counter)
 {
     return (double)atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+/* Enough to see a restart, and what serving costs beside the engine. */
+static void write_process(const api_settings *settings, exposition *out)
+{
+    const api_metrics *metrics = settings->metrics;
+    exposition_gauge(out, "mla_start_time_seconds", "When the server began, since 1970.",
+                     (double)settings->start_seconds);
+    exposition_gauge(out, "mla_process_id", "The process.", (double)getpid());
+    exposition_counter(out, "mla_loop_cpu_seconds_total",
+                       "Processor time of the thread that has the connections.",
+                       seconds(atomic_load(&metrics->loop_cpu_ns)));
+    exposition_counter(out, "mla_worker_cpu_seconds_total",
+                       "Processor time of the thread that prepares requests.",
+                       seconds(atomic_load(&metrics->worker_cpu_ns)));
 }
 
 static void write_replies(const api_transport *transport, exposition *out)
@@ -174,6 +207,7 @@ static void write_metrics(const api_settings *settings, const engine_stats *stat
         exposition_vllm(out, settings, stats);
     }
     write_transport(&metrics->transport, out);
+    write_process(settings, out);
 }
 
 bool api_metrics_write(const api_settings *settings, byte_buffer *out, api_failure *failure)
