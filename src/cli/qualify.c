@@ -1,4 +1,5 @@
-/* qualify.c - `mla qualify attention`: its options, its receipt and its exit status. */
+/* qualify.c - `mla qualify attention`: its options, its receipt and its exit status; and which
+ * of the two is meant. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "cli/device_option.h"
 #include "cli/json_output.h"
 #include "cli/qualify.h"
+#include "cli/qualify_serving.h"
 #include "cli/receipt_file.h"
 
 enum { KEY_DEVICE = 0x100, KEY_OUT, KEY_CACHE, KEY_LIST, KEY_JSON };
@@ -33,7 +35,7 @@ static const struct argp_option options[] = {
 static error_t check_complete(const qualify_options *out)
 {
     if (!out->what || strcmp(out->what, "attention") != 0) {
-        (void)complain_misuse("what to qualify is %s%s: attention is what there is",
+        (void)complain_misuse("what to qualify is %s%s: attention or serving come first",
                               out->what ? "not " : "missing", out->what ? out->what : "");
         return EINVAL;
     }
@@ -73,7 +75,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 static const struct argp qualify_argp = {
     .options = options,
     .parser = parse,
-    .args_doc = "attention",
+    .args_doc = "attention\nserving MODEL --help",
     .doc =
         "Runs the acceptance matrix of attention: formats, ranks, padding, high pages and "
         "replays, each case against a double-precision reference. The receipt says what "
@@ -156,6 +158,12 @@ static int judge(const qualify_report *report, const qualify_options *wanted)
 
 int command_qualify(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "serving") == 0) {
+        static char title[] = "mla qualify serving";
+        argv[1] = title;
+        complain_as(title);
+        return command_qualify_serving(argc - 1, argv + 1);
+    }
     static qualify_report report;
     static receipt_file receipt = {.file = -1};
     qualify_options wanted = {.backend = MLA_BACKEND_CPU};

@@ -31,7 +31,7 @@ static uint64_t available_bytes(void)
     return digits_read(found, UINT64_MAX / KIB, &kib) ? kib * KIB : UINT64_MAX;
 }
 
-static uint64_t page_bytes_of(const model_config *config, mla_kv_format format)
+uint64_t serve_page_bytes(const model_config *config, mla_kv_format format)
 {
     return (uint64_t)config->num_layers * MODEL_PAGE_TOKENS *
            mla_kv_row_bytes(format, config->kv_lora_rank, config->qk_rope_head_dim);
@@ -43,7 +43,7 @@ uint64_t serve_pool_bytes(const model *target, const engine_options *options)
     int64_t tokens =
         options->max_context_tokens ? options->max_context_tokens : config->max_positions;
     uint64_t context = (uint64_t)mlai_ceil_div(tokens, MODEL_PAGE_TOKENS) *
-                       page_bytes_of(config, options->kv_format);
+                       serve_page_bytes(config, options->kv_format);
     uint64_t whole = 0;
     if (__builtin_mul_overflow(context, (uint64_t)options->max_requests, &whole)) {
         whole = UINT64_MAX;

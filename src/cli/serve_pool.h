@@ -8,4 +8,7 @@
  * is available now; at least one context, which then is refused or not by the system. */
 uint64_t serve_pool_bytes(const model *target, const engine_options *options);
 
+/* Of a page of all layers. */
+uint64_t serve_page_bytes(const model_config *config, mla_kv_format format);
+
 #endif
