@@ -229,27 +229,33 @@ mla_status watch_step(serving_watch *watch, bool is_steady, mla_error *err)
     return MLA_OK;
 }
 
-static mla_status get(serving_watch *watch, client_call *call, const char *path,
-                      mla_error *err)
+static mla_status wait_for(serving_watch *watch, client_call *call, mla_error *err)
 {
     int64_t give_up_ns = mlai_now_ns() + LOOK_SECONDS * NS_PER_SECOND;
-    MLAI_TRY(client_call_begin(call, &watch->to, path, NULL, err));
     while (!call->is_done) {
         MLAI_TRY(client_poll(&call, 1, WAIT_MS, err));
         MLAI_CHECK(mlai_now_ns() < give_up_ns, MLA_ERR_STATE,
-                   "GET %s of %s had no answer within %d s", path, watch->to.host,
-                   LOOK_SECONDS);
+                   "a GET of %s had no answer within %d s", watch->to.host, LOOK_SECONDS);
     }
-    MLAI_CHECK(!call->failure[0] && call->status == HTTP_OK, MLA_ERR_STATE,
-               "GET %s of %s: status %d %s", path, watch->to.host, call->status,
-               call->failure);
     return take_replies(watch, false, err);
 }
 
+static mla_status get(serving_watch *watch, client_call *call, const char *path,
+                      mla_error *err)
+{
+    MLAI_TRY(client_call_begin(call, &watch->to, path, NULL, err));
+    MLAI_TRY(wait_for(watch, call, err));
+    MLAI_CHECK(!call->failure[0] && call->status == HTTP_OK, MLA_ERR_STATE,
+               "GET %s of %s: status %d %s", path, watch->to.host, call->status,
+               call->failure);
+    return MLA_OK;
+}
+
+/* What was asked before is waited for, so that there is but one connection at a time. */
 mla_status watch_look(serving_watch *watch, mla_error *err)
 {
-    client_call_end(&watch->ledger_call);
-    client_call_end(&watch->metrics_call);
+    MLAI_TRY(wait_for(watch, &watch->ledger_call, err));
+    MLAI_TRY(wait_for(watch, &watch->metrics_call, err));
     MLAI_TRY(get(watch, &watch->metrics_call, "/metrics", err));
     return get(watch, &watch->ledger_call, "/ledger", err);
 }

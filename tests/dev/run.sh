@@ -85,7 +85,8 @@ dev demo
 : >"$temp/log"
 dev bench
 [ "$status" -eq 0 ] && [ "$(cat "$temp/log")" = "bench attention
-bench model" ] || fail 'bench'
+bench model
+qualify serving models/demo" ] || fail 'bench'
 
 bare 1000
 stub sudo '[ "$1" = -n ] && shift && exec "$@"'
