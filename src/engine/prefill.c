@@ -9,7 +9,7 @@
 enum {
     TOKENS_A_STEP = 4096, /* what a step of priority is worth */
     LEAST_PIECE = 16,
-    CONTEXT_A_PIECE = 4, /* see piece_beside */
+    CONTEXT_A_PIECE = 8, /* see piece_beside */
 };
 
 int32_t engine_tokens_in_cell(int64_t first, int64_t num)
