@@ -48,7 +48,7 @@ static void end(exchange *self)
 static void log_end(exchange *self, int status)
 {
     api_call_counts counts = {0};
-    if (self->call) {
+    if (self->stage == EXCHANGE_RUNNING) { /* before, the call is the worker's */
         counts = api_call_count(self->call);
     }
     const http_head *head = http_request_head(self->request);
