@@ -198,6 +198,33 @@ static void a_head_start_is_bounded(void **state)
     demo_close(&opened);
 }
 
+static engine *watched;
+
+static void look_at_the_end(engine_request *request, const engine_result *result)
+{
+    engine_stats stats;
+    (void)request;
+    engine_stats_take(watched, &stats);
+    assert_int_equal(stats.num_running, 0);
+    assert_int_equal(stats.pages_used, 0);
+    assert_int_equal(stats.num_ended[result->finish], 1);
+    note('.');
+}
+
+static void who_is_told_of_an_end_finds_its_pages_free(void **state)
+{
+    (void)state;
+    demo opened = open_engine(1, 8, NULL);
+    named one;
+    begin_history();
+    submit(&opened, &one, 'a', 10, 3, 0);
+    one.request.on_end = look_at_the_end;
+    watched = opened.engine;
+    step(&opened, 10);
+    assert_string_equal(history, "a.");
+    demo_close(&opened);
+}
+
 static void small_requests_pass_a_large_one_a_bounded_number_of_times(void **state)
 {
     (void)state;
@@ -315,6 +342,7 @@ int main(void)
         cmocka_unit_test(what_fits_later_waits_and_disturbs_nobody),
         cmocka_unit_test(the_queue_goes_by_priority_then_by_arrival),
         cmocka_unit_test(a_head_start_is_bounded),
+        cmocka_unit_test(who_is_told_of_an_end_finds_its_pages_free),
         cmocka_unit_test(small_requests_pass_a_large_one_a_bounded_number_of_times),
         cmocka_unit_test(a_short_prompt_passes_a_long_one_and_the_long_one_still_ends),
         cmocka_unit_test(a_cancelled_request_ends_wherever_it_is),
