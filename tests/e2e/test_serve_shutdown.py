@@ -106,7 +106,7 @@ class Shutdown(serving.ServeTest):
             self.eventually(lambda: server.ask("GET", "/health").status, 503)
             begin = time.monotonic()
             self.assertEqual(server.stop(number), 128 + number)
-            self.assertLess(time.monotonic() - begin, 1)
+            self.assertLess(time.monotonic() - begin, 5)
             client.socket.close()
 
     def test_a_port_that_is_taken_is_named(self):
