@@ -19,7 +19,7 @@
 #include "cli/serve_pool.h"
 #include "server/server.h"
 
-enum { DEFAULT_CONNECTIONS = 4096, OTHER_FILES = 32, SIGNAL_STATUS = 128 };
+enum { DEFAULT_CONNECTIONS = 4096, OTHER_FILES = 64, SIGNAL_STATUS = 128 };
 
 typedef struct serve_run {
     serve_options wanted;
@@ -121,7 +121,7 @@ static int32_t raise_files(int32_t wanted)
     files.rlim_cur = files.rlim_max;
     (void)setrlimit(RLIMIT_NOFILE, &files);
     (void)getrlimit(RLIMIT_NOFILE, &files);
-    rlim_t most = files.rlim_cur > 2 * OTHER_FILES ? files.rlim_cur - 2 * OTHER_FILES : 1;
+    rlim_t most = files.rlim_cur > OTHER_FILES ? files.rlim_cur - OTHER_FILES : 1;
     if (wanted) {
         return wanted;
     }

@@ -86,7 +86,7 @@ static void reply_failure(exchange *self)
     reply(self, &answer);
 }
 
-void exchange_begin(server *on, http_request *request, exchange_kind kind)
+void exchange_begin(struct server *on, http_request *request, exchange_kind kind)
 {
     void *taken = NULL;
     api_failure failure;

@@ -39,7 +39,7 @@ struct exchange {
 };
 
 /* Takes the request's body, and the request until it is replied to. */
-void exchange_begin(struct server *server, http_request *request, exchange_kind kind);
+void exchange_begin(struct server *on, http_request *request, exchange_kind kind);
 /* The worker has done with it. */
 void exchange_go_on(exchange *self);
 /* The engine has told something. */

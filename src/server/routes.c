@@ -8,26 +8,26 @@ typedef void (*route_get)(server *self, http_request *request);
 
 typedef struct route {
     const char *path;
+    route_get get; /* NULL: POST */
+    exchange_kind post;
     bool is_prefix; /* of longer paths */
     bool is_open;   /* without a key, too */
-    route_get get;  /* NULL: POST */
-    exchange_kind post;
 } route;
 
 static const route routes[] = {
-    {"/", false, true, server_say_page, EXCHANGE_CHAT},
-    {"/health", false, true, server_say_health, EXCHANGE_CHAT},
-    {"/ping", false, true, server_say_health, EXCHANGE_CHAT},
-    {"/ready", false, true, server_say_health, EXCHANGE_CHAT},
-    {"/metrics", false, true, server_say_metrics, EXCHANGE_CHAT},
-    {"/version", false, false, server_say_version, EXCHANGE_CHAT},
-    {"/ledger", false, false, server_say_ledger, EXCHANGE_CHAT},
-    {"/v1/models", false, false, server_say_models, EXCHANGE_CHAT},
-    {"/v1/models/", true, false, server_say_models, EXCHANGE_CHAT},
-    {"/v1/chat/completions", false, false, NULL, EXCHANGE_CHAT},
-    {"/v1/completions", false, false, NULL, EXCHANGE_COMPLETION},
-    {"/tokenize", false, false, NULL, EXCHANGE_TOKENIZE},
-    {"/detokenize", false, false, NULL, EXCHANGE_DETOKENIZE},
+    {.path = "/", .get = server_say_page, .is_open = true},
+    {.path = "/health", .get = server_say_health, .is_open = true},
+    {.path = "/ping", .get = server_say_health, .is_open = true},
+    {.path = "/ready", .get = server_say_health, .is_open = true},
+    {.path = "/metrics", .get = server_say_metrics, .is_open = true},
+    {.path = "/version", .get = server_say_version},
+    {.path = "/ledger", .get = server_say_ledger},
+    {.path = "/v1/models", .get = server_say_models},
+    {.path = "/v1/models/", .get = server_say_models, .is_prefix = true},
+    {.path = "/v1/chat/completions", .post = EXCHANGE_CHAT},
+    {.path = "/v1/completions", .post = EXCHANGE_COMPLETION},
+    {.path = "/tokenize", .post = EXCHANGE_TOKENIZE},
+    {.path = "/detokenize", .post = EXCHANGE_DETOKENIZE},
 };
 enum { NUM_ROUTES = sizeof routes / sizeof routes[0] };
 

@@ -107,15 +107,13 @@ static int bind_one(const struct addrinfo *at)
     return file;
 }
 
+/* The port is at the same place in an IPv4 and an IPv6 address. */
 static int32_t port_of(int file)
 {
-    struct sockaddr_storage address = {0};
+    struct sockaddr_in6 address = {0};
     socklen_t bytes = sizeof address;
     (void)getsockname(file, (struct sockaddr *)&address, &bytes);
-    if (address.ss_family == AF_INET6) {
-        return ntohs(((const struct sockaddr_in6 *)&address)->sin6_port);
-    }
-    return ntohs(((const struct sockaddr_in *)&address)->sin_port);
+    return ntohs(address.sin6_port);
 }
 
 static mla_status bind_any(http_server *self, mla_error *err)
