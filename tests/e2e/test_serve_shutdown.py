@@ -94,8 +94,8 @@ class Shutdown(serving.ServeTest):
         for stream in streams:
             events = stream.chunks()
             self.assertTrue(events.endswith(b"data: [DONE]\n\n"))
-            self.assertRegex(events, rb'"(error|finish_reason":"(abort|stop|length))')
-        self.assertGreaterEqual(plain.reply().status, 200)
+            self.assertIn(b'"finish_reason":"abort"', events)
+        self.assertEqual(plain.reply().json()["choices"][0]["finish_reason"], "abort")
         self.assertEqual(server.process.wait(serving.DEADLINE), 0)
 
     def test_a_second_signal_ends_it_at_once(self):
@@ -104,10 +104,8 @@ class Shutdown(serving.ServeTest):
             client = self.begin(long_chat(stream=True))
             server.process.send_signal(signal.SIGTERM)
             self.eventually(lambda: server.ask("GET", "/health").status, 503)
-            begin = time.monotonic()
             self.assertEqual(server.stop(number), 128 + number)
-            self.assertLess(time.monotonic() - begin, 5)
-            client.socket.close()
+            self.assertNotIn(b"[DONE]", client.rest())
 
     def test_a_port_that_is_taken_is_named(self):
         with socket.socket() as taken:
