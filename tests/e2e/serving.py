@@ -137,7 +137,10 @@ class Client:
         return taken
 
     def rest(self):
-        while self.more():
+        try:
+            while self.more():
+                pass
+        except ConnectionResetError:
             pass
         return self.data
 
