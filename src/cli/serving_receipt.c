@@ -175,11 +175,12 @@ static void print_rates(const serving_report *report)
         (void)printf("decode of 8 over 1: not measured\n");
         return;
     }
-    (void)printf(
-        "decode of 8 over 1: %.2f x (%.0f and %.0f tokens/s of the engine's steps; "
-        "contexts of %lld to %lld tokens)\n",
-        eight->tokens_per_second / one->tokens_per_second, eight->tokens_per_second,
-        one->tokens_per_second, (long long)one->from_tokens, (long long)eight->to_tokens);
+    (void)printf("decode of 8 over 1: %.2f x (%.0f and %.0f tokens/s of the engine's "
+                 "steps, medians; "
+                 "contexts of %lld to %lld tokens)\n",
+                 eight->tokens_per_second / one->tokens_per_second,
+                 eight->tokens_per_second, one->tokens_per_second,
+                 (long long)one->from_tokens, (long long)eight->to_tokens);
     if (report->has_cpu) {
         (void)printf(
             "server's CPU per token over the engine's step: %.2f %% of one request, "

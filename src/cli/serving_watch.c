@@ -10,7 +10,14 @@
 #include "base/status.h"
 #include "cli/serving_answer.h"
 
-enum { HTTP_OK = 200, WAIT_MS = 100, PAUSE_NS = 10000000, LOOK_SECONDS = 30 };
+enum {
+    HTTP_OK = 200,
+    WAIT_MS = 100,
+    PAUSE_NS = 10000000,
+    LOOK_SECONDS = 30,
+    LOOKS = 256,
+    NUM_TRIES = 16
+};
 #define NS_PER_SECOND INT64_C(1000000000)
 
 serving_watch watch_none(mla_context *context)
@@ -131,6 +138,7 @@ static void take_metrics(serving_watch *watch, const char *text, bool is_steady)
     if (watch->is_armed && is_steady) {
         watch->end = watch->figures;
         watch->begin = watch->has_begin ? watch->begin : watch->figures;
+        watch->num_looks += watch->has_begin;
         watch->has_end = watch->has_begin;
         watch->has_begin = true;
     }
@@ -213,16 +221,25 @@ static mla_status take_replies(serving_watch *watch, bool is_steady, mla_error *
     return MLA_OK;
 }
 
+/* A load of hours needs no more looks than one of seconds, but for the logarithm. */
+static bool is_due(const serving_watch *watch, const client_call *call, int64_t pause_ns,
+                   int64_t now_ns)
+{
+    int64_t least_ns = (now_ns - watch->begin_ns) / LOOKS;
+    return call->is_done &&
+           now_ns >= call->end_ns + (pause_ns > least_ns ? pause_ns : least_ns);
+}
+
 mla_status watch_step(serving_watch *watch, bool is_steady, mla_error *err)
 {
     int64_t now_ns = mlai_now_ns();
     client_call *ledger = &watch->ledger_call;
     client_call *metrics = &watch->metrics_call;
     MLAI_TRY(take_replies(watch, is_steady, err));
-    if (ledger->is_done && now_ns >= ledger->end_ns + watch->ledger_pause_ns) {
+    if (is_due(watch, ledger, watch->ledger_pause_ns, now_ns)) {
         MLAI_TRY(client_call_begin(ledger, &watch->to, "/ledger", NULL, err));
     }
-    if (metrics->is_done && now_ns >= metrics->end_ns + watch->metrics_pause_ns) {
+    if (is_due(watch, metrics, watch->metrics_pause_ns, now_ns)) {
         watch->is_armed = is_steady;
         MLAI_TRY(client_call_begin(metrics, &watch->to, "/metrics", NULL, err));
     }
@@ -260,6 +277,18 @@ mla_status watch_look(serving_watch *watch, mla_error *err)
     return get(watch, &watch->ledger_call, "/ledger", err);
 }
 
+mla_status watch_cost_of_look(serving_watch *watch, double *seconds, mla_error *err)
+{
+    MLAI_TRY(watch_look(watch, err));
+    MLAI_TRY(get(watch, &watch->metrics_call, "/metrics", err));
+    double before = watch->figures.loop_cpu_seconds;
+    for (int i = 0; i < NUM_TRIES; i++) {
+        MLAI_TRY(get(watch, &watch->metrics_call, "/metrics", err));
+    }
+    *seconds = (watch->figures.loop_cpu_seconds - before) / NUM_TRIES;
+    return MLA_OK;
+}
+
 void watch_remember(serving_watch *watch)
 {
     json_decref(watch->before);
@@ -271,6 +300,8 @@ void watch_remember(serving_watch *watch)
 
 void watch_forget(serving_watch *watch)
 {
+    watch->begin_ns = mlai_now_ns();
+    watch->num_looks = 0;
     watch->most_held = watch->most_running = watch->most_waiting = 0;
     watch->is_armed = watch->has_begin = watch->has_end = false;
     json_decref(watch->during);

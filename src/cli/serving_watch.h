@@ -20,8 +20,9 @@ typedef struct watch_figures {
 typedef struct serving_watch {
     client_address to;
     client_call ledger_call, metrics_call;
-    int64_t ledger_pause_ns, metrics_pause_ns;
-    json_t *before, *now;     /* whole replies of /ledger */
+    int64_t ledger_pause_ns, metrics_pause_ns; /* at least; longer as time goes by */
+    int64_t begin_ns;                          /* of the latest watch_forget */
+    json_t *before, *now;                      /* whole replies of /ledger */
     json_t *during;           /* the one with most pages in use since watch_forget */
     watch_figures first;      /* with `before` */
     watch_figures figures;    /* the latest */
@@ -32,6 +33,7 @@ typedef struct serving_watch {
     /* Between two samples of /metrics while is_steady was given: */
     bool is_armed, has_begin, has_end;
     watch_figures begin, end;
+    int32_t num_looks;        /* at /metrics, from begin to end */
     char failure[WATCH_TEXT]; /* of a GET */
 } serving_watch;
 
@@ -40,6 +42,8 @@ void watch_end(serving_watch *watch);
 
 /* One GET of each and nothing else. */
 mla_status watch_look(serving_watch *watch, mla_error *err);
+/* Processor time of the server's loop for one GET of /metrics. NaN: not told. */
+mla_status watch_cost_of_look(serving_watch *watch, double *seconds, mla_error *err);
 /* What is there now becomes what was before. */
 void watch_remember(serving_watch *watch);
 /* The maxima and the steady window begin anew. */
