@@ -4,6 +4,9 @@ import concurrent.futures
 import contextlib
 import json
 import os
+import shutil
+import subprocess
+import sys
 import tempfile
 import threading
 
@@ -75,6 +78,14 @@ class OfTheDemo(program.ProgramTest):
 
     def test_speculation_changes_no_answer(self):
         self.succeed("qualify", "serving", program.DEMO, *SMALL, "--draft-tokens", "3", "--json")
+
+    def test_a_model_of_random_weights_passes_beyond_the_context_of_the_demo(self):
+        model = os.path.join(self.folder.name, "random")
+        tool = os.path.join(program.SOURCE, "tools", "random-model")
+        subprocess.run([sys.executable, tool, model, "--context", "4096"], check=True)
+        self.addCleanup(shutil.rmtree, model)
+        self.succeed("qualify", "serving", model, "--prompts", "2", "--prompt-tokens", "2304",
+                     "--answers", "1", "--answer-tokens", "32", "--json")
 
     def test_a_wrong_command_line_is_refused(self):
         self.refuse("qualify", "serving", status=2, words=["MODEL"])
