@@ -1,6 +1,6 @@
 /* client_reply.c - a reply out of its frame, as far as it has come: see client.h. */
+#include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -78,15 +78,26 @@ static bool take_head(client_call *call)
     return true;
 }
 
+/* false: no digit, or more than a body may have. */
+static bool read_hex(const char *text, uint64_t *out)
+{
+    static const char digits[] = "0123456789abcdef";
+    uint64_t value = 0;
+    const char *at = text;
+    for (; isxdigit((unsigned char)*at) && value <= MAX_BODY_BYTES; at++) {
+        value = value * HEX + (uint64_t)(strchr(digits, tolower(*at)) - digits);
+    }
+    *out = value;
+    return at > text && value <= MAX_BODY_BYTES;
+}
+
 static bool take_chunk_size(client_call *call)
 {
-    char *end = NULL;
     size_t bytes = find(call, "\r\n");
     if (bytes == 0) {
         return false;
     }
-    call->left_bytes = strtoull(call->in.data, &end, HEX);
-    if (end == call->in.data || call->left_bytes > MAX_BODY_BYTES) {
+    if (!read_hex(call->in.data, &call->left_bytes)) {
         client_call_finish(call, "a chunk of the reply has no size, or too large a one");
         return false;
     }

@@ -12,13 +12,13 @@ enum {
 };
 
 typedef struct serving_ask {
-    bool is_chat;          /* a coding prompt; else token ids */
-    bool is_stream;        /* server-sent events; else one body */
+    int64_t new_tokens;
+    const char *salt;      /* prompts of other salts share no pages; borrowed */
     int32_t number;        /* which prompt */
     int32_t prompt_tokens; /* of token ids */
-    int64_t new_tokens;
-    int32_t vocab_size; /* of token ids */
-    const char *salt;   /* prompts of other salts share no pages; borrowed */
+    int32_t vocab_size;    /* of token ids */
+    bool is_chat;          /* a coding prompt; else token ids */
+    bool is_stream;        /* server-sent events; else one body */
 } serving_ask;
 
 typedef struct serving_answer {
