@@ -103,6 +103,25 @@ class Limits(serving.ServeTest):
         self.check_error(reply, 503)
         self.assertEqual(server.ask("POST", "/v1/chat/completions", chat()).status, 200)
 
+    def test_bodies_that_fit_alone_and_not_together_are_told_to_come_later(self):
+        server = self.start("--server-bytes", "8M", "--max-connections", "64", "--max-body", "3M")
+        size = 3 << 20
+        clients = self.connect(8)
+        for client in clients:
+            client.send(request("POST", "/tokenize", headers=[f"Content-Length: {size}"]))
+        most = 0
+        for client in clients:
+            try:
+                client.send(b"x" * (size - 1))
+            except OSError:
+                pass
+            most = max(most, server.ledger()["classes"]["server"]["peak"])
+        self.assertLess(most, 9 << 20)
+        refused = [client for client in clients if not client.is_silent(0.2)]
+        self.assertGreater(len(refused), 4)
+        for client in refused:
+            self.check_error(client.reply(), 503)
+
     def test_a_log_on_a_full_disk_loses_lines_only(self):
         server = self.start("--log-file", "/dev/full")
         for _ in range(20):

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -216,6 +217,64 @@ static void closing_the_server_tells_of_each_kept_request(void **state)
     assert_true(http_rig_open(&rig, NULL));
 }
 
+/* The linker's names for the C library's functions and for these. The clock on the wall is
+ * anywhere in time, another place each time it is asked. */
+// NOLINTBEGIN(readability-identifier-naming,bugprone-reserved-identifier)
+static bool wall_clock_jumps;
+int __real_clock_gettime(clockid_t clock, struct timespec *out);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *out);
+time_t __wrap_time(time_t *out);
+// NOLINTEND(readability-identifier-naming,bugprone-reserved-identifier)
+
+static time_t wall_clock(void)
+{
+    static time_t last = 1;
+    last = (time_t)((uint64_t)last * UINT64_C(6364136223846793005) + 1442695040888963407);
+    return last;
+}
+
+// NOLINTNEXTLINE(readability-identifier-naming,bugprone-reserved-identifier)
+int __wrap_clock_gettime(clockid_t clock, struct timespec *out)
+{
+    int result = __real_clock_gettime(clock, out);
+    if (wall_clock_jumps && clock == CLOCK_REALTIME) {
+        out->tv_sec = wall_clock();
+    }
+    return result;
+}
+
+// NOLINTNEXTLINE(readability-identifier-naming,bugprone-reserved-identifier)
+time_t __wrap_time(time_t *out)
+{
+    struct timespec now;
+    (void)__wrap_clock_gettime(CLOCK_REALTIME, &now);
+    if (out) {
+        *out = now.tv_sec;
+    }
+    return now.tv_sec;
+}
+
+static void a_clock_that_jumps_ends_nothing(void **state)
+{
+    (void)state;
+    bool is_ended = false;
+    int file = http_rig_connect(&rig);
+    int half = http_rig_connect(&rig);
+    wall_clock_jumps = true;
+    http_rig_send(half, "GET /now");
+    for (int i = 0; i < 5; i++) {
+        (void)usleep(110000); /* a tick of the server's clock */
+        assert_non_null(strstr(talk(file, GET("/now"), &is_ended), "\r\n\r\n0 bytes"));
+        assert_false(is_ended);
+    }
+    wall_clock_jumps = false;
+    assert_non_null(
+        strstr(talk(half, " HTTP/1.1\r\nHost: x\r\n\r\n", &is_ended), "\r\n\r\n0 bytes"));
+    assert_false(is_ended);
+    leave(file);
+    leave(half);
+}
+
 /* Memory runs out anywhere: the client gets a reply, or an end. */
 static mla_status talk_without_memory(const mla_allocator *allocator, void *arg)
 {
@@ -261,6 +320,7 @@ int main(void)
         TEST(a_reply_that_breaks_off_has_no_end),
         TEST(a_client_that_does_not_read_is_dropped),
         TEST(every_reply_of_a_server_that_drains_is_the_last),
+        TEST(a_clock_that_jumps_ends_nothing),
         TEST(closing_the_server_tells_of_each_kept_request),
         cmocka_unit_test(every_allocation_of_a_connection_may_fail),
     };

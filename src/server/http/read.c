@@ -152,6 +152,15 @@ bool http_read_head(http_connection *self)
     return end > 0 ? parse_head(self, data, end) : refuse_part(self, data, bytes);
 }
 
+/* What others hold may have grown since this body began. */
+static bool make_room(const http_connection *self, size_t bytes)
+{
+    byte_buffer *body = &self->request->body;
+    bool is_there = body->data && bytes <= body->capacity - body->num;
+    return is_there || (has_room(self, 2 * (uint64_t)body->capacity + bytes) &&
+                        byte_buffer_reserve(body, bytes, NULL) == MLA_OK);
+}
+
 /* Moves up to `most` bytes into the body; *moved: how many. false: refused. */
 static bool keep(http_connection *self, uint64_t most, uint64_t *moved)
 {
@@ -160,7 +169,7 @@ static bool keep(http_connection *self, uint64_t most, uint64_t *moved)
     bytes = bytes < most ? bytes : (size_t)most;
     *moved = bytes;
     if (bytes > 0) {
-        if (byte_buffer_reserve(body, bytes, NULL) != MLA_OK) {
+        if (!make_room(self, bytes)) {
             return !refuse(self, API_UNAVAILABLE,
                            "the server's memory for requests is in use");
         }
