@@ -31,9 +31,6 @@ static mla_status end_line(api_keys *out, key_line *line, mla_error *err)
 {
     line->number++;
     trim(line);
-    MLAI_CHECK(!line->is_long, MLA_ERR_ARGUMENT,
-               "%s: the key in line %d is longer than %d bytes", line->path,
-               (int)line->number, API_KEY_MAX_BYTES - 1);
     if (line->num > 0 && line->text[0] != '#') {
         MLAI_CHECK(out->num < API_KEYS_MAX, MLA_ERR_ARGUMENT, "%s has more than %d keys",
                    line->path, API_KEYS_MAX);
@@ -41,6 +38,15 @@ static mla_status end_line(api_keys *out, key_line *line, mla_error *err)
         out->num++;
     }
     line->num = 0;
+    return MLA_OK;
+}
+
+/* At once: a file such as /dev/zero has no end of the line to wait for. */
+static mla_status check_length(const key_line *line, mla_error *err)
+{
+    MLAI_CHECK(!line->is_long, MLA_ERR_ARGUMENT,
+               "%s: the key in line %d is longer than %d bytes", line->path,
+               (int)line->number + 1, API_KEY_MAX_BYTES - 1);
     return MLA_OK;
 }
 
@@ -55,6 +61,7 @@ static mla_status add_block(api_keys *out, key_line *line, const char *data, siz
         } else {
             line->is_long = true;
         }
+        MLAI_TRY(check_length(line, err));
     }
     return MLA_OK;
 }

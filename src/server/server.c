@@ -75,6 +75,8 @@ static api_settings settings_of(server *self)
                           .longest_token_bytes =
                               api_longest_token(engine_tokenizer_of(options->engine)),
                           .allows_control = options->allows_control,
+                          .longest_token_bytes =
+                              api_longest_token(engine_tokenizer_of(options->engine)),
                           .max_body_bytes = options->max_body_bytes,
                           .wake = wake,
                           .user = self,
