@@ -64,6 +64,12 @@ static void a_file_of_no_or_of_bad_keys_is_refused(void **state)
     assert_int_equal(read_keys(text, API_KEYS_MAX * 2, &keys, &err), MLA_OK);
     assert_int_equal(read_keys(text, sizeof text, &keys, &err), MLA_ERR_ARGUMENT);
     assert_int_equal(api_keys_read("/nowhere", &keys, &err), MLA_ERR_ARGUMENT);
+    assert_int_equal(api_keys_read("/dev/zero", &keys, &err), MLA_ERR_ARGUMENT);
+    static char lines[2 * API_KEYS_MAX * API_KEY_MAX_BYTES + 1];
+    memset(lines, '\n', sizeof lines);
+    lines[0] = 'k';
+    assert_int_equal(read_keys(lines, sizeof lines - 1, &keys, &err), MLA_OK);
+    assert_int_equal(read_keys(lines, sizeof lines, &keys, &err), MLA_ERR_ARGUMENT);
 }
 
 static void a_timeline_keeps_its_first_point_and_its_peak(void **state)
