@@ -10,7 +10,7 @@
 
 #include "base/status.h"
 
-enum { BLOCK_BYTES = 1024 };
+enum { BLOCK_BYTES = 1024, MAX_FILE_BYTES = 2 * API_KEYS_MAX * API_KEY_MAX_BYTES };
 
 typedef struct key_line {
     const char *path;
@@ -70,8 +70,12 @@ static mla_status read_all(int file, const char *path, api_keys *out, mla_error 
 {
     key_line line = {.path = path};
     char block[BLOCK_BYTES];
+    size_t bytes = 0;
     ssize_t got = 0;
     while ((got = read(file, block, sizeof block)) > 0) {
+        bytes += (size_t)got;
+        MLAI_CHECK(bytes <= MAX_FILE_BYTES, MLA_ERR_ARGUMENT, "%s is larger than %d bytes",
+                   path, MAX_FILE_BYTES);
         MLAI_TRY(add_block(out, &line, block, (size_t)got, err));
     }
     if (got < 0) {

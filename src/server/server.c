@@ -72,8 +72,6 @@ static api_settings settings_of(server *self)
                           .version = options->version,
                           .start_seconds = (int64_t)time(NULL),
                           .defaults = options->defaults,
-                          .longest_token_bytes =
-                              api_longest_token(engine_tokenizer_of(options->engine)),
                           .allows_control = options->allows_control,
                           .longest_token_bytes =
                               api_longest_token(engine_tokenizer_of(options->engine)),
