@@ -4,16 +4,13 @@ import concurrent.futures
 import contextlib
 import json
 import os
-import shutil
-import subprocess
-import sys
 import tempfile
 import threading
 
 import program
 import standin_server
 
-SMALL = ["--prompts", "4", "--prompt-tokens", "192", "--answers", "2", "--answer-tokens", "16"]
+SMALL = ["--prompts", "4", "--prompt-tokens", "192", "--answers", "2", "--answer-tokens", "48"]
 HEADER = ["commit", "compiler", "command", "machine", "passed", "load", "budget", "checks",
           "ratios", "measured", "ledger", "not_shown"]
 
@@ -23,9 +20,7 @@ class OfTheDemo(program.ProgramTest):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         cls.path = os.path.join(cls.folder.name, "receipt.json")
-        cls.done = program.run("qualify", "serving", program.DEMO, "--prompts", "8",
-                               "--prompt-tokens", "192", "--answer-tokens", "48",
-                               "--out", cls.path)
+        cls.done = program.run("qualify", "serving", program.DEMO, *SMALL, "--out", cls.path)
         with open(cls.path, encoding="utf-8") as file:
             cls.receipt = json.load(file)
 
@@ -47,9 +42,9 @@ class OfTheDemo(program.ProgramTest):
         budget = self.receipt["budget"]
         self.assertEqual(budget["pages_a_prompt"], 4)  # 192 + 48 - 1 tokens
         self.assertEqual(budget["pages_an_answer"], 3)  # 128 + 48 - 1 at most
-        self.assertEqual(budget["pages"], 8 * 4 + 3 * 3)
+        self.assertEqual(budget["pages"], 4 * 4 + 2 * 3)
         self.assertEqual(budget["bytes"], budget["pages"] * 64 * 4 * 2 * (512 + 64))
-        self.assertEqual(budget["prompts_that_fit"], 10)
+        self.assertEqual(budget["prompts_that_fit"], 5)
 
     def test_the_ledger_is_that_of_before_and_was_in_use(self):
         ledger = self.receipt["ledger"]
@@ -63,13 +58,12 @@ class OfTheDemo(program.ProgramTest):
         self.assertEqual(ledger["after"]["pages"]["used"], 0)
         self.assertGreaterEqual(ledger["samples"], 4)
 
-    def test_ratios_are_numbers_where_they_were_measured(self):
-        shown = not any("eight decode" in line for line in self.receipt["not_shown"])
-        for name in ("decode_of_8_over_1", "server_cpu_over_step_of_1",
-                     "server_cpu_over_step_of_8"):
-            self.assertEqual(self.receipt["ratios"][name] is not None, shown, name)
-        self.assertGreaterEqual(self.receipt["ratios"]["inter_token_p99_over_median"], 1)
-        self.assertEqual(self.receipt["measured"]["first_token_mixed"]["num"], 3 + 4)
+    def test_what_was_not_measured_is_no_number_and_is_said(self):
+        ratios = self.receipt["ratios"]
+        self.assertIsNone(ratios["decode_of_8_over_1"])  # eight have no pages here
+        self.assertTrue(any("eight decode" in line for line in self.receipt["not_shown"]))
+        self.assertGreaterEqual(ratios["inter_token_p99_over_median"], 1)
+        self.assertEqual(self.receipt["measured"]["first_token_mixed"]["num"], 2 + 2)
 
     def test_it_says_what_made_it(self):
         self.assertIn("--prompt-tokens 192", self.receipt["command"])
@@ -78,14 +72,6 @@ class OfTheDemo(program.ProgramTest):
 
     def test_speculation_changes_no_answer(self):
         self.succeed("qualify", "serving", program.DEMO, *SMALL, "--draft-tokens", "3", "--json")
-
-    def test_a_model_of_random_weights_passes_beyond_the_context_of_the_demo(self):
-        model = os.path.join(self.folder.name, "random")
-        tool = os.path.join(program.SOURCE, "tools", "random-model")
-        subprocess.run([sys.executable, tool, model, "--context", "4096"], check=True)
-        self.addCleanup(shutil.rmtree, model)
-        self.succeed("qualify", "serving", model, "--prompts", "2", "--prompt-tokens", "2304",
-                     "--answers", "1", "--answer-tokens", "32", "--json")
 
     def test_a_wrong_command_line_is_refused(self):
         self.refuse("qualify", "serving", status=2, words=["MODEL"])
