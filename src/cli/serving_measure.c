@@ -256,7 +256,29 @@ static mla_status run_parts(serving_run *run, mla_error *err)
     MLAI_TRY(serving_run_alone(run, err));
     MLAI_TRY(serving_run_mixed(run, err));
     MLAI_TRY(serving_run_beyond(run, err));
-    return serving_run_rates(run, err);
+    MLAI_TRY(serving_run_rates(run, err));
+    return settle(run, err);
+}
+
+/* That a server is gone, or says what it should not, is a finding and no reason to lose the
+ * others. */
+static mla_status note_end(serving_report *report, mla_status status, mla_error *err)
+{
+    if (status == MLA_ERR_STATE || status == MLA_ERR_CORRUPT) {
+        serving_report_check(report, "the server answers to the end", false, "%.300s",
+                             err->message);
+        return MLA_OK;
+    }
+    return status;
+}
+
+static void check_end(serving_run *run)
+{
+    serving_report *report = run->report;
+    report->after = json_incref(run->watch.now);
+    check_memory(report, &run->watch);
+    check_pages(report);
+    check_counts(report, run);
 }
 
 static mla_status load(serving_run *run, mla_error *err)
@@ -268,16 +290,15 @@ static mla_status load(serving_run *run, mla_error *err)
     watch_remember(watch);
     report->before = json_incref(watch->now);
     read_budget(report, watch->now);
-    MLAI_TRY(run_parts(run, err));
-    MLAI_TRY(settle(run, err));
-    report->after = json_incref(watch->now);
-    report->num_samples = watch->num_samples;
     report->has_allocations = !isnan(watch->first.allocations);
     report->has_process = !isnan(watch->first.process + watch->first.start_seconds);
     report->has_cpu = !isnan(watch->first.loop_cpu_seconds);
-    check_memory(report, watch);
-    check_pages(report);
-    check_counts(report, run);
+    mla_status status = run_parts(run, err);
+    report->num_samples = watch->num_samples;
+    if (status != MLA_OK) {
+        return note_end(report, status, err);
+    }
+    check_end(run);
     return MLA_OK;
 }
 

@@ -23,6 +23,7 @@ class Engine:
         self.prompt_tokens = self.new_tokens = self.num_streams = 0
         self.kv_bytes, self.server_bytes, self.allocations, self.start = 5000, 900, 40, 1234.0
         self.num_seen = 0
+        self.is_dead = False
 
     def is_mixed(self, ask):
         """Once a run, at the first coding answer beside others."""
@@ -45,6 +46,7 @@ class Engine:
             if ask.get("cache_salt") == "mixed" and self.num_seen == 0:
                 self.num_seen = 1
                 self.go_wrong()
+            self.is_dead = self.wrong == "dies" and ask.get("cache_salt") == "beyond"
             self.turn.notify_all()
 
     def go_wrong(self):
@@ -113,6 +115,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         with self.engine.turn:
+            if self.engine.is_dead:
+                self.close_connection = True
+                return None
             if self.path == "/ledger":
                 return self.send_json(200, self.engine.ledger())
             return self.send(200, "text/plain", self.engine.metrics())

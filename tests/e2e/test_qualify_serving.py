@@ -111,7 +111,7 @@ def receipt_of(wrong):
 WRONGS = (None, "leaks_a_page", "grows_a_class", "grows_a_class_for_a_moment", "allocates",
           "keeps_memory", "restarts", "errs_in_a_stream", "loses_an_answer", "changes_an_answer",
           "changes_a_long_answer", "ends_early", "admits_too_many", "reads_a_prompt_twice",
-          "refuses_without_numbers", "accepts_everything")
+          "refuses_without_numbers", "accepts_everything", "dies")
 
 
 class OfAServerThatIsWrong(program.ProgramTest):
@@ -177,6 +177,10 @@ class OfAServerThatIsWrong(program.ProgramTest):
 
     def test_an_accepted_request_that_never_fits_is_seen(self):
         self.expect("accepts_everything", "more than fits waits", "never fit")
+
+    def test_a_server_that_is_gone_is_seen_and_the_receipt_is_there(self):
+        self.expect("dies", "answers to the end")
+        self.assertIsNone(self.receipts["dies"][0]["ledger"]["after"])
 
 
 if __name__ == "__main__":
