@@ -24,7 +24,7 @@ static const command commands[] = {
     {"plan", command_plan, "whether a deployment fits, before it is loaded"},
     {"doctor", command_doctor, "what this machine and this build offer"},
     {"bench", command_bench, "how fast, and what share of the machine's limit"},
-    {"qualify", command_qualify, "the acceptance matrix on a device, and its receipt"},
+    {"qualify", command_qualify, "acceptance of a device or of a server, and its receipt"},
 };
 enum { NUM_COMMANDS = sizeof commands / sizeof commands[0] };
 
