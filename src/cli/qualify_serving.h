@@ -67,7 +67,9 @@ typedef struct serving_report {
     serving_budget budget;
     serving_check checks[SERVING_MAX_CHECKS];
     int32_t num_checks;
-    serving_spread first_alone, first_mixed, between_alone, between_mixed;
+    serving_spread first_alone, first_mixed, between_alone;
+    serving_spread between_mixed,
+        between_coding; /* all streams, and only the coding answers */
     serving_rate one, eight;
     double alone_s, mixed_s, beyond_s;
     json_t *before, *during, *after; /* /ledger */

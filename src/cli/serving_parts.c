@@ -92,6 +92,8 @@ mla_status serving_run_mixed(serving_run *run, mla_error *err)
                run->mixed, num_code);
     report->first_mixed = serving_spread_first(&group);
     report->between_mixed = serving_spread_between(run, &group);
+    group.num = num_code;
+    report->between_coding = serving_spread_between(run, &group);
     return MLA_OK;
 }
 

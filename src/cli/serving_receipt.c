@@ -69,13 +69,15 @@ static json_t *ratios_json(const serving_report *report)
     const serving_rate *eight = &report->eight;
     bool is_known = one->is_known && eight->is_known;
     return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o}", "decode_of_8_over_1",
+        "{s:o, s:o, s:o, s:o, s:o, s:o}", "decode_of_8_over_1",
         is_known ? ratio(eight->tokens_per_second, one->tokens_per_second) : json_null(),
         "server_cpu_over_step_of_1", one->is_known ? number(one->cpu_share) : json_null(),
         "server_cpu_over_step_of_8",
         eight->is_known ? number(eight->cpu_share) : json_null(),
         "inter_token_p99_over_median",
         ratio(report->between_mixed.p99_ms, report->between_mixed.median_ms),
+        "inter_token_p99_over_median_of_coding_answers",
+        ratio(report->between_coding.p99_ms, report->between_coding.median_ms),
         "inter_token_median_mixed_over_alone",
         ratio(report->between_mixed.median_ms, report->between_alone.median_ms));
 }
@@ -103,13 +105,15 @@ static json_t *rate_json(const serving_rate *rate)
 
 static json_t *measured_json(const serving_report *report)
 {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "first_token_alone",
-                     spread_json(&report->first_alone), "first_token_mixed",
-                     spread_json(&report->first_mixed), "inter_token_alone",
-                     spread_json(&report->between_alone), "inter_token_mixed",
-                     spread_json(&report->between_mixed), "decode_of_1",
-                     rate_json(&report->one), "decode_of_8", rate_json(&report->eight),
-                     "alone_s", json_output_rounded(report->alone_s), "mixed_s",
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+                     "first_token_alone", spread_json(&report->first_alone),
+                     "first_token_mixed", spread_json(&report->first_mixed),
+                     "inter_token_alone", spread_json(&report->between_alone),
+                     "inter_token_mixed", spread_json(&report->between_mixed),
+                     "inter_token_of_coding_answers", spread_json(&report->between_coding),
+                     "decode_of_1", rate_json(&report->one), "decode_of_8",
+                     rate_json(&report->eight), "alone_s",
+                     json_output_rounded(report->alone_s), "mixed_s",
                      json_output_rounded(report->mixed_s), "beyond_s",
                      json_output_rounded(report->beyond_s));
 }
@@ -191,15 +195,18 @@ static void print_rates(const serving_report *report)
     }
 }
 
+static void print_spread(const char *what, const serving_spread *spread)
+{
+    (void)printf("between tokens, %s: p99 over median %.2f x (%.2f and %.2f ms of %d)\n",
+                 what, spread->p99_ms / spread->median_ms, spread->p99_ms,
+                 spread->median_ms, spread->num);
+}
+
 static void print_times(const serving_report *report)
 {
-    const serving_spread *alone = &report->between_alone;
-    const serving_spread *mixed = &report->between_mixed;
-    (void)printf("between tokens: p99 over median %.2f x under the mixed load (%.2f and "
-                 "%.2f ms of %d), %.2f x alone (%.2f and %.2f ms of %d)\n",
-                 mixed->p99_ms / mixed->median_ms, mixed->p99_ms, mixed->median_ms,
-                 mixed->num, alone->p99_ms / alone->median_ms, alone->p99_ms,
-                 alone->median_ms, alone->num);
+    print_spread("alone", &report->between_alone);
+    print_spread("coding answers in the mixed load", &report->between_coding);
+    print_spread("all streams of the mixed load", &report->between_mixed);
     (void)printf(
         "to the first token: median %.1f ms alone, %.1f ms mixed, at most %.1f ms\n",
         report->first_alone.median_ms, report->first_mixed.median_ms,

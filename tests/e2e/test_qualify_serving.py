@@ -64,6 +64,9 @@ class OfTheDemo(program.ProgramTest):
         self.assertTrue(any("eight decode" in line for line in self.receipt["not_shown"]))
         self.assertGreaterEqual(ratios["inter_token_p99_over_median"], 1)
         self.assertEqual(self.receipt["measured"]["first_token_mixed"]["num"], 2 + 2)
+        self.assertIsNone(self.receipt["measured"]["decode_of_8"])
+        self.assertEqual(list(self.receipt["measured"])[-1], "beyond_s")
+        self.assertEqual(list(ratios)[-1], "inter_token_median_mixed_over_alone")
 
     def test_it_says_what_made_it(self):
         self.assertIn("--prompt-tokens 192", self.receipt["command"])
