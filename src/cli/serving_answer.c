@@ -48,14 +48,12 @@ static void fail(serving_answer *answer, const char *why, const char *words)
     }
 }
 
-/* Of a whole answer, or of a chunk. */
-static const char *text_of(const json_t *choice)
+/* Of a whole answer, or of a chunk. NULL: none. A model may write NUL, too. */
+static const json_t *text_of(const json_t *choice)
 {
     const json_t *part = json_object_get(choice, "delta");
     part = part ? part : json_object_get(choice, "message");
-    const char *text =
-        json_string_value(json_object_get(part ? part : choice, part ? "content" : "text"));
-    return text ? text : "";
+    return json_object_get(part ? part : choice, part ? "content" : "text");
 }
 
 static void take_usage(serving_answer *answer, const json_t *root)
@@ -74,7 +72,7 @@ static mla_status take_value(serving_answer *answer, const json_t *root, int64_t
     const json_t *choice = json_array_get(json_object_get(root, "choices"), 0);
     const json_t *error = json_object_get(root, "error");
     const char *finish = json_string_value(json_object_get(choice, "finish_reason"));
-    const char *text = text_of(choice);
+    const json_t *text = text_of(choice);
     if (error) {
         const char *message = json_string_value(json_object_get(error, "message"));
         fail(answer, "an error: ", message ? message : "without a message");
@@ -83,8 +81,9 @@ static mla_status take_value(serving_answer *answer, const json_t *root, int64_t
         (void)snprintf(answer->finish, sizeof answer->finish, "%s", finish);
     }
     take_usage(answer, root);
-    if (text[0]) {
-        MLAI_TRY(client_append(&answer->text, text, strlen(text), err));
+    if (json_string_length(text) > 0) {
+        MLAI_TRY(client_append(&answer->text, json_string_value(text),
+                               json_string_length(text), err));
         return client_append(&answer->times, &now_ns, sizeof now_ns, err);
     }
     return MLA_OK;
@@ -93,7 +92,7 @@ static mla_status take_value(serving_answer *answer, const json_t *root, int64_t
 static mla_status take_json(serving_answer *answer, const char *text, size_t bytes,
                             int64_t now_ns, mla_error *err)
 {
-    json_t *root = json_loadb(text, bytes, 0, NULL);
+    json_t *root = json_loadb(text, bytes, JSON_ALLOW_NUL, NULL);
     if (!json_is_object(root)) {
         char words[SERVING_TEXT];
         int shown = bytes < sizeof words ? (int)bytes : (int)sizeof words - 1;

@@ -83,9 +83,9 @@ class Engine:
 
 
 def words_of(engine, ask):
-    """Decided by the prompt alone."""
+    """Decided by the prompt alone. A model may say anything, also NUL."""
     prompt = json.dumps(ask.get("messages") or ask["prompt"])
-    words = hashlib.sha256(prompt.encode()).hexdigest()
+    words = "\0" + hashlib.sha256(prompt.encode()).hexdigest()
     salt = ask["cache_salt"]
     if engine.wrong == "changes_an_answer" and engine.is_mixed(ask):
         words = words[::-1]
