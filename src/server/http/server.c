@@ -6,6 +6,27 @@
 #include "server/http/state.h"
 
 enum { TICK_MICROSECONDS = 100000 };
+#define LATE_NS (INT64_C(3000) * TICK_MICROSECONDS)
+
+/* After a while in which nothing ran (the process was stopped, its machine was asleep), what
+ * came meanwhile is read before anybody is too late: the tick may come before it. */
+static bool may_judge(http_server *self, int64_t now_ns)
+{
+    bool is_late = now_ns - self->tick_ns >= LATE_NS;
+    bool is_first = is_late && !self->was_late;
+    self->tick_ns = now_ns;
+    self->was_late = is_late;
+    return !is_first;
+}
+
+static void check_times(http_server *self, int64_t now_ns)
+{
+    http_connection *next = NULL;
+    for (http_connection *at = self->connections; at; at = next) {
+        next = at->next;
+        http_connection_check_time(at, now_ns);
+    }
+}
 
 static void note_tick(evutil_socket_t file, short what, void *user)
 {
@@ -13,10 +34,8 @@ static void note_tick(evutil_socket_t file, short what, void *user)
     int64_t now_ns = mlai_now_ns();
     (void)file;
     (void)what;
-    http_connection *next = NULL;
-    for (http_connection *at = self->connections; at; at = next) {
-        next = at->next;
-        http_connection_check_time(at, now_ns);
+    if (may_judge(self, now_ns)) {
+        check_times(self, now_ns);
     }
     http_listen_again(self, now_ns);
     self->options.on_tick(self->options.user);

@@ -59,9 +59,11 @@ struct http_server {
     struct event listen_event, tick_event;
     int listen_file;         /* -1: none */
     int64_t listen_again_ns; /* 0: it listens */
+    int64_t tick_ns;         /* of the last tick */
     int32_t port, num_connections;
     http_connection *connections;
     bool is_draining;
+    bool was_late;                    /* the last tick */
     char block[HTTP_READ_BYTES];      /* that was just read */
     char text[API_MAX_FAILURE_BYTES]; /* of the refusal that is being sent */
 };
