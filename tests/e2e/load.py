@@ -20,22 +20,23 @@ TEXTS = ("Hello!", "What can you do?", "What does the curl option --verbose do?"
          'What is the meaning of "small boat"?', "Write a C function named buffer_free. Frees the buffer.",
          "Grüße, 你好, 🚢!")
 PROMPTS = ("The weather of", "int main(void)\n{", "The option --verbose", "A small boat is", "#include <", "你好")
+PATIENCE = 240  # under a sanitizer, behind others
 WAYS_TO_LEAVE = ("close", "half", "reset")
 
 
 class Question:
-    def __init__(self, number, rng):
+    def __init__(self, number, rng, most_texts):
         self.is_chat = rng.random() < 0.5
         self.path = "/v1/chat/completions" if self.is_chat else "/v1/completions"
         self.body = {"seed": 1000 + number, "max_tokens": rng.choice((1, 2, 5, 8, 8, 12, 16, 24, 40)),
                      "priority": rng.randint(-2, 2), "user": f"question {number}"}
-        self.add_prompt(number, rng)
+        self.add_prompt(number, rng, most_texts)
         self.add_sampling(rng)
         self.add_extras(rng)
         self.answer = None
 
-    def add_prompt(self, number, rng):
-        words = " ".join(rng.choice(TEXTS + PROMPTS) for _ in range(rng.choice((0, 0, 0, 1, 3, 40))))
+    def add_prompt(self, number, rng, most_texts):
+        words = " ".join(rng.choice(TEXTS + PROMPTS) for _ in range(rng.choice((0, 0, 0, 1, 3, most_texts))))
         if self.is_chat:
             text = f"{words} {number}: {rng.choice(TEXTS)}".strip()
             self.body["messages"] = [{"role": "user", "content": text}]
@@ -74,9 +75,9 @@ class Question:
         return serving.request("POST", self.path, body)
 
 
-def questions(num, seed):
+def questions(num, seed, most_texts=40):
     rng = random.Random(seed)
-    return [Question(number, rng) for number in range(num)]
+    return [Question(number, rng, most_texts) for number in range(num)]
 
 
 class Choice:
@@ -171,7 +172,7 @@ class Load:
             for number in self.numbers:
                 if number >= self.num:
                     return
-                connection = self.one(number, connection or self.server.connect())
+                connection = self.one(number, connection or self.server.connect(timeout=PATIENCE))
         except Exception as error:  # whatever it is, the test has to hear of it
             self.failures.append(f"{type(error).__name__}: {error}"[:600])
 
@@ -252,19 +253,20 @@ class LoadTest(serving.ServeTest):
     """A test case whose tests leave the server as it was before the first request."""
 
     options = ("--kv-bytes", "24M", "--max-requests", "8", "--log-file", os.devnull)
-    num_questions = 96
+    num_questions, most_texts = 96, 40
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
         cls.first = cls.state(cls.server)
-        cls.asked = questions(cls.num_questions, 7)
+        cls.asked = questions(cls.num_questions, 7, cls.most_texts)
         ask_alone(cls.server, cls.asked)
 
     @staticmethod
     def state(server):
-        pages = server.ledger()["pages"]
-        return {**server.held(), "num_pages": pages["num"], "files": num_files(server)}
+        held = {**server.held(), "num_pages": server.ledger()["pages"]["num"]}
+        time.sleep(0.05)  # for it to close the connection that asked
+        return {**held, "files": num_files(server)}
 
     def tearDown(self):
         self.eventually(lambda: self.state(self.server), self.first)
