@@ -58,7 +58,7 @@ int64_t watch_class_bytes(const json_t *ledger, const char *name)
 /* The sum of a metric's lines, those with `but` left out. */
 static double sum_of(const char *text, const char *name, const char *but)
 {
-    double sum = NAN;
+    double sum = (double)NAN;
     size_t length = strlen(name);
     for (const char *line = text; line && *line; line = strchr(line, '\n')) {
         line += *line == '\n';

@@ -71,7 +71,7 @@ void slot_give_pages(engine *self, engine_slot *slot)
 static void tell_end(engine *self, engine_request *request, const engine_result *result)
 {
     self->stats.num_ended[result->finish]++;
-    engine_show(self); /* who is told finds the numbers as they are now */
+    engine_show(self);                /* who is told finds the numbers as they are now */
     request->on_end(request, result); /* may free it */
 }
 

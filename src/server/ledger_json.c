@@ -44,6 +44,8 @@ static void count_pages(const unsigned char *owners, int32_t num, engine_stats *
     stats->pages_free = num_of[OWNER_NONE];
     stats->pages_cached = num_of[OWNER_CACHE];
     stats->pages_used = num_of[OWNER_REQUEST];
+    int32_t unused = num_of[OWNER_NONE] + num_of[OWNER_CACHE];
+    stats->pages_reserved = stats->pages_reserved < unused ? stats->pages_reserved : unused;
 }
 
 static json_t *pages_of(const ledger_view *self, engine_stats *stats,

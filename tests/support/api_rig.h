@@ -18,8 +18,8 @@ typedef struct api_rig {
     _Atomic int64_t num_wakes;
     _Atomic uint64_t next_number;
     int64_t fail_at;
-        /* not beside other threads: */ /* the allocation from now that fails; -1: none */
-    bool fails_on;                      /* and all after it */
+    /* not beside other threads: */ /* the allocation from now that fails; -1: none */
+    bool fails_on;                  /* and all after it */
     uint64_t server_bytes; /* of class server, when it was opened: what it is back at */
 } api_rig;
 
