@@ -106,7 +106,7 @@ class Page(PageTest):
 
     def test_the_map_tells_the_ledger_under_load(self):
         asked = [threading.Thread(target=self.server.post, args=("v1/completions",), kwargs={
-            "prompt": f"void number_{i}(" + "int value, " * 20 * i, "max_tokens": 300}) for i in range(6)]
+            "prompt": f"void number_{i}(" + "int value, " * 20 * i, "max_tokens": 1200, "ignore_eos": True}) for i in range(6)]
         for one in asked:
             one.start()
         self.browser.evaluate("poll()")
