@@ -141,8 +141,8 @@ enum { WORKERS = 4, OPENS = 60 };
 static void *open_and_close(void *user)
 {
     static const char *const bodies[] = {
-        "{\"messages\":[{\"role\":\"developer\",\"content\":\"a\"},{\"role\":\"user\","
-        "\"content\":\"Hello\"}],\"n\":3,\"stop\":[\"x\"]}",
+        ("{\"messages\":[{\"role\":\"developer\",\"content\":\"a\"},{\"role\":\"user\","
+         "\"content\":\"Hello\"}],\"n\":3,\"stop\":[\"x\"]}"),
         "{\"prompt\":[\"The server\",[1,2,3]],\"logprobs\":3,\"echo\":false}",
         "{\"prompt\":\"The server\",\"max_tokens\":100000}",
         "{\"messages\":7}",

@@ -38,7 +38,7 @@ static double value_of(const char *text, const char *line)
             return strtod(at + num, NULL);
         }
     }
-    return NAN;
+    return (double)NAN;
 }
 
 static bool is_name(char c)
